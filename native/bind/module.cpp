@@ -1,0 +1,17 @@
+// Table of contents of scansion._core.
+#include "bind/common.hpp"
+
+NB_MODULE(_core, m) {
+  m.doc() = "Native kernels of scansion. Arguments are trusted: the Python layer checks them.";
+  scansion::bind_automaton(m);
+  scansion::bind_chain(m);
+  scansion::bind_segment(m);
+  m.def("instruction_set", [] { return std::string(scansion::kernels().name); },
+        "Instruction set of the kernels in use: 'avx2' or 'baseline'.");
+  m.def(
+      "exp",
+      [](const scansion::Doubles& x, const scansion::DoublesOut& out) {
+        scansion::kernels().exp_array(x.data(), static_cast<int64_t>(x.size()), out.data());
+      },
+      nb::arg("x"), nb::arg("out"), "The kernels' exponential, for its tests.");
+}

@@ -1,0 +1,221 @@
+#include "bind/common.hpp"
+#include "pattern_automaton.hpp"
+#include "viterbi.hpp"
+
+namespace scansion {
+namespace {
+
+// Segment lattices (chains of any order: max_length = 1), ragged. The caller keeps the automaton and the topology
+// alive (nb::keep_alive).
+class SegmentBatch {
+ public:
+  SegmentBatch(const PatternAutomaton& automaton, const Topology& topology, Int64s offsets, int64_t max_length,
+               std::optional<Doubles> full, std::optional<Doubles> start, std::optional<Doubles> inside,
+               std::optional<Doubles> end, std::optional<Doubles> by_length, std::optional<Int32s> runs,
+               std::optional<Bytes> may_end)
+      : automaton_(automaton),
+        net_(topology.view()),
+        offsets_(std::move(offsets)),
+        max_length_(max_length),
+        full_(std::move(full)),
+        start_(std::move(start)),
+        inside_(std::move(inside)),
+        end_(std::move(end)),
+        by_length_(std::move(by_length)),
+        runs_(std::move(runs)),
+        may_end_(std::move(may_end)) {}
+
+  int64_t size() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+  int64_t offset(int64_t i) const { return offsets_.data()[i]; }
+  int64_t length(int64_t i) const { return offset(i + 1) - offset(i); }
+  int64_t max_length() const { return max_length_; }
+  const TopologyView& net() const { return net_; }
+  const PatternAutomaton& automaton() const { return automaton_; }
+  bool start_varies() const { return start_ && start_->ndim() == 2; }
+
+  SegmentView view(int64_t i) const {
+    const int64_t P = net_.patterns, first = offset(i);
+    SegmentView v;
+    v.length = length(i);
+    v.max_length = std::max<int64_t>(1, std::min(max_length_, v.length));
+    v.full_stride = max_length_;
+    if (full_) v.full = full_->data() + first * max_length_ * P;
+    v.start_stride = start_varies() ? P : 0;
+    if (start_) v.start = start_->data() + first * v.start_stride;
+    if (inside_) v.inside = inside_->data() + first * P;
+    if (end_) v.end = end_->data() + first * P;
+    v.by_length = data_or_null<double>(by_length_);
+    if (runs_) v.runs = runs_->data() + first * net_.labels;
+    if (may_end_) v.may_end = may_end_->data() + first;
+    return v;
+  }
+
+  template <class Use>
+  void table(int64_t i, Workspace& work, bool best, const Use& use) const {
+    const SegmentView v = view(i);
+    SegmentWork tables;
+    double* block = work.take(kernels().segment_workspace(v, net_));
+    std::vector<int32_t> ranks;
+    if (best ? !fill_best_scores(kernels(), v, net_, block, tables, ranks)
+             : !(kernels().segment_table(v, net_, block, tables) > kMinusInfinity))
+      return;
+    SegmentGraph graph(kernels(), v, net_, tables, best ? ranks.data() : nullptr);
+    use(graph);
+  }
+
+ private:
+  const PatternAutomaton& automaton_;
+  const TopologyView& net_;
+  Int64s offsets_;
+  int64_t max_length_;
+  std::optional<Doubles> full_, start_, inside_, end_, by_length_;
+  std::optional<Int32s> runs_;
+  std::optional<Bytes> may_end_;
+};
+
+int64_t posteriors(const SegmentBatch& batch, const DoublesOut& log_partition, std::optional<DoublesOut> labels,
+                   std::optional<DoublesOut> boundaries, std::optional<DoublesOut> segments,
+                   std::optional<DoublesOut> full, std::optional<DoublesOut> start, std::optional<DoublesOut> inside,
+                   std::optional<DoublesOut> end, std::optional<DoublesOut> by_length, int64_t threads) {
+  nb::gil_scoped_release release;
+  const TopologyView& net = batch.net();
+  const int64_t L = net.labels, P = net.patterns, M = batch.max_length();
+  const bool backward = labels || boundaries || segments || full || start || inside || end || by_length;
+  const bool shared_start = start && !batch.start_varies();
+  const Chunks chunks(batch.size());
+  std::vector<double> start_sums(shared_start ? static_cast<size_t>(chunks.chunks * P) : 0, 0.0);
+  std::vector<double> length_sums(by_length ? static_cast<size_t>(chunks.chunks * M * P) : 0, 0.0);
+  std::vector<Workspace> work(std::max<int64_t>(1, threads));
+  std::atomic<int64_t> escaped{0};
+  parallel_for(chunks.chunks, threads, [&](int64_t chunk, int64_t worker) {
+    std::vector<double> one_start(shared_start ? P : 0), one_length(by_length ? M * P : 0);
+    for (int64_t i = chunks.begin(chunk); i < chunks.end(chunk); ++i) {
+      const SegmentView view = batch.view(i);
+      const int64_t first = batch.offset(i);
+      SegmentAnswer answer;
+      answer.stride = M;
+      if (labels) answer.labels = labels->data() + first * L;
+      if (boundaries) answer.boundaries = boundaries->data() + first;
+      if (segments) answer.segments = segments->data() + first * M * L;
+      if (full) answer.full = full->data() + first * M * P;
+      if (shared_start) {
+        std::fill(one_start.begin(), one_start.end(), 0.0);
+        answer.start = one_start.data();
+      } else if (start) {
+        answer.start = start->data() + first * P;
+      }
+      if (inside) answer.inside = inside->data() + first * P;
+      if (end) answer.end = end->data() + first * P;
+      if (by_length) {
+        std::fill(one_length.begin(), one_length.end(), 0.0);
+        answer.by_length = one_length.data();
+      }
+      double* block = work[worker].take(kernels().segment_workspace(view, net));
+      if (!kernels().segment_posteriors(view, net, block, backward, answer)) ++escaped;
+      log_partition.data()[i] = answer.log_partition;
+      for (size_t z = 0; z < one_start.size(); ++z) start_sums[chunk * P + z] += one_start[z];
+      for (size_t z = 0; z < one_length.size(); ++z) length_sums[chunk * M * P + z] += one_length[z];
+    }
+  });
+  for (int64_t chunk = 0; chunk < chunks.chunks; ++chunk) {
+    for (int64_t z = 0; shared_start && z < P; ++z) start->data()[z] += start_sums[chunk * P + z];
+    for (int64_t z = 0; by_length && z < M * P; ++z) by_length->data()[z] += length_sums[chunk * M * P + z];
+  }
+  return escaped;
+}
+
+// One segmentation per sequence: segments (n, 3) start, stop, label; firsts (B + 1,).
+void scores(const SegmentBatch& batch, const Int64s& segments, const Int64s& firsts, const DoublesOut& out) {
+  const PatternAutomaton& net = batch.automaton();
+  const int64_t P = net.patterns();
+  for (int64_t i = 0; i < batch.size(); ++i) {
+    const SegmentView v = batch.view(i);
+    double sum = 0.0, lost = 0.0;
+    bool possible = true;
+    const auto add = [&](double x) {
+      if (!(x > kMinusInfinity)) {
+        possible = false;
+        return;
+      }
+      const double s = sum + x;
+      lost += std::abs(sum) >= std::abs(x) ? (sum - s) + x : (x - s) + sum;
+      sum = s;
+    };
+    int64_t state = net.initial();
+    for (int64_t j = firsts.data()[i]; j < firsts.data()[i + 1]; ++j) {
+      const int64_t* segment = segments.data() + 3 * j;
+      const int64_t start = segment[0], stop = segment[1], label = segment[2], d = stop - start;
+      if (v.runs && d > v.runs[start * net.labels() + label]) possible = false;
+      if (v.may_end && !v.may_end[stop - 1]) possible = false;
+      const auto add_pattern = [&](int64_t z) {
+        if (v.full) add(v.full[(start * v.full_stride + d - 1) * P + z]);
+        if (v.start) add(v.start[start * v.start_stride + z]);
+        for (int64_t t = start; v.inside && t < stop; ++t) add(v.inside[t * P + z]);
+        if (v.end) add(v.end[(stop - 1) * P + z]);
+        if (v.by_length) add(v.by_length[(d - 1) * P + z]);
+      };
+      for (int64_t z = net.match(state, label); z >= 0; z = net.pattern_suffix(z)) add_pattern(z);
+      state = net.next(state, label);
+      if (stop == v.length)
+        for (int64_t z = net.end_match(state); z >= 0; z = net.pattern_suffix(z)) add_pattern(z);
+    }
+    out.data()[i] = possible ? sum + lost : kMinusInfinity;
+  }
+}
+
+// How many positions of sequence i some segmentation can cover: T, unless nothing is possible.
+int64_t furthest(const SegmentBatch& batch, int64_t i) {
+  const SegmentView view = batch.view(i);
+  Workspace work;
+  SegmentWork tables;
+  double* block = work.take(kernels().segment_workspace(view, batch.net()));
+  kernels().segment_table(view, batch.net(), block, tables);
+  int64_t v = view.length;
+  while (v > 0 && !tables.alive[v]) --v;
+  return v;
+}
+
+// Longest segment of each label that may start at each row: within the sequence, every label inside it allowed
+// (null: all are), no known boundary strictly inside. allowed (N, L); ends (N,) 1, 0 or -1; out (N, L).
+void constraint_runs(const Int64s& offsets, std::optional<Bytes> allowed,
+                     const nb::ndarray<const int8_t, nb::numpy, nb::c_contig, nb::device::cpu>& ends, int64_t max_length,
+                     const nb::ndarray<int32_t, nb::numpy, nb::c_contig, nb::device::cpu>& out) {
+  const int64_t L = static_cast<int64_t>(out.shape(1));
+  int32_t* runs = out.data();
+  for (size_t i = 0; i + 1 < offsets.size(); ++i)
+    for (int64_t t = offsets.data()[i + 1] - 1; t >= offsets.data()[i]; --t) {
+      const bool stops = t + 1 == offsets.data()[i + 1] || ends.data()[t] == 1;
+      for (int64_t y = 0; y < L; ++y) {
+        const int64_t run = stops ? 1 : 1 + runs[(t + 1) * L + y];
+        runs[t * L + y] =
+            allowed && !allowed->data()[t * L + y] ? 0 : static_cast<int32_t>(std::min<int64_t>(run, max_length));
+      }
+    }
+}
+
+}  // namespace
+
+void bind_segment(nb::module_& m) {
+  m.def("constraint_runs", &constraint_runs, nb::arg("offsets"), nb::arg("allowed").none(), nb::arg("ends"),
+        nb::arg("max_length"), nb::arg("out"));
+  using Questions = PathQuestions<SegmentBatch>;
+  nb::class_<SegmentBatch>(m, "SegmentBatch", "Segment lattices on a pattern automaton, ragged.")
+      .def(nb::init<const PatternAutomaton&, const Topology&, Int64s, int64_t, std::optional<Doubles>,
+                    std::optional<Doubles>, std::optional<Doubles>, std::optional<Doubles>, std::optional<Doubles>,
+                    std::optional<Int32s>, std::optional<Bytes>>(),
+           nb::arg("automaton"), nb::arg("topology"), nb::arg("offsets"), nb::arg("max_length"), nb::arg("full").none(),
+           nb::arg("start").none(), nb::arg("inside").none(), nb::arg("end").none(), nb::arg("by_length").none(),
+           nb::arg("runs").none(), nb::arg("may_end").none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+      .def("posteriors", &posteriors, nb::arg("log_partition"), nb::arg("labels").none(), nb::arg("boundaries").none(),
+           nb::arg("segments").none(), nb::arg("full").none(), nb::arg("start").none(), nb::arg("inside").none(),
+           nb::arg("end").none(), nb::arg("by_length").none(), nb::arg("threads"),
+           "Fills what is asked for (arrays of zeros); returns how many sequences needed the log-space kernel.")
+      .def("best", &Questions::best, nb::arg("threads"))
+      .def("kbest", &Questions::kbest, nb::arg("k"), nb::arg("threads"))
+      .def("sample", &Questions::sample, nb::arg("n"), nb::arg("uniform"), nb::arg("threads"))
+      .def("entropies", &Questions::entropies, nb::arg("out"), nb::arg("threads"))
+      .def("scores", &scores, nb::arg("segments"), nb::arg("firsts"), nb::arg("out"))
+      .def("furthest", &furthest, nb::arg("sequence"), "Positions that some segmentation can cover.");
+}
+
+}  // namespace scansion

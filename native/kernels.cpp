@@ -1,0 +1,102 @@
+// Compiled once per instruction set (SCANSION_ISA = baseline, avx2): the table of kernels.hpp.
+// No standard containers here: their inline functions could end up compiled for the wrong CPU.
+#include "kernels.hpp"
+
+#include "chain.hpp"
+#include "segment.hpp"
+
+#define SCANSION_STRING_(x) #x
+#define SCANSION_STRING(x) SCANSION_STRING_(x)
+#define SCANSION_JOIN_(x, y) x##y
+#define SCANSION_JOIN(x, y) SCANSION_JOIN_(x, y)
+
+namespace scansion {
+namespace SCANSION_ISA {
+namespace {
+
+bool chain_posteriors(const ChainView& view, const TransitionWeights* fixed, double* work, bool backward,
+                      ChainAnswer& answer) {
+  if (chain_forward_backward(view, fixed, work, backward, answer)) return true;
+  chain_log_forward_backward(view, work, backward, answer);
+  return false;
+}
+
+double chain_table(const ChainView& view, bool best, double* row, double* table) {
+  if (!best) return chain_log_forward(view, row, table);
+  return chain_max_forward(view, row, table) ? 0.0 : -kInfinity;
+}
+
+void plain_chain_row(const ChainView& view, int64_t t, double* row) { chain_row(view, t, view.labels, row); }
+
+int64_t segment_workspace(const SegmentView& view, const TopologyView& net) {
+  SegmentWork work;
+  return carve_segment_work(view, net, nullptr, work);
+}
+
+bool segment_posteriors(const SegmentView& view, const TopologyView& net, double* block, bool backward,
+                        SegmentAnswer& answer) {
+  SegmentWork work;
+  Scale log_z;
+  const SegmentSink sink{view, net, work, answer};
+  prepare_segment(view, net, block, work);
+  exponentiate_starts(work);
+  if (segment_forward(view, net, work, log_z)) {
+    answer.log_partition = value(log_z);
+    if (!backward) return true;
+    if (segment_backward(view, net, work, log_z, sink)) return true;
+    clear(view, net, answer);
+  }
+  prepare_segment(view, net, block, work);
+  answer.log_partition = segment_log_forward(view, net, work, log_z);
+  if (backward && answer.log_partition > -kInfinity) segment_log_backward(view, net, work, log_z, sink);
+  return false;
+}
+
+double segment_table(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work) {
+  prepare_segment(view, net, block, work);
+  Scale log_z;
+  return segment_log_forward(view, net, work, log_z);
+}
+
+bool segment_end_rows(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v) {
+  const RowSweep sweep{view, net, work};
+  row_zero(work.inside_c, work.Cp);
+  for (int64_t d = 1; d <= view.max_length && d <= v; ++d) {
+    const int64_t u = v - d;
+    if (work.inside_x) row_add(work.inside_c, work.inside_x + u * work.Cp, work.Cp);
+    work.row_top[d - 1] = -kInfinity;
+    if (work.alive[u]) sweep.compute(u, d, work.inside_c, false);
+  }
+  return sweep.by_key(v);
+}
+
+void exp_array(const double* x, int64_t n, double* out) {
+  double buffer[kLanes];
+  for (int64_t i = 0; i < n; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) buffer[k] = i + k < n ? x[i + k] : 0.0;
+    store(buffer, exp(load(buffer)));
+    for (int64_t k = 0; k < kLanes && i + k < n; ++k) out[i + k] = buffer[k];
+  }
+}
+
+constexpr Kernels table = {
+    SCANSION_STRING(SCANSION_ISA),
+    exponentiate_transition,
+    chain_workspace,
+    chain_posteriors,
+    chain_table,
+    plain_chain_row,
+    segment_workspace,
+    segment_posteriors,
+    prepare_segment,
+    segment_table,
+    segment_end_rows,
+    exp_array,
+};
+
+}  // namespace
+}  // namespace SCANSION_ISA
+
+const Kernels& SCANSION_JOIN(kernels_, SCANSION_ISA)() { return SCANSION_ISA::table; }
+
+}  // namespace scansion

@@ -1,0 +1,40 @@
+// The kernels of one instruction set as a table of functions; dispatch.cpp picks the table once.
+#pragma once
+
+#include "views.hpp"
+
+namespace scansion {
+
+struct Kernels {
+  const char* name;
+
+  void (*exponentiate_transition)(const double* scores, int64_t labels, TransitionWeights& out);
+  // doubles of scratch that the chain functions need
+  int64_t (*chain_workspace)(int64_t length, int64_t labels);
+  // log Z and, with backward, the answer's arrays; false: the log-space kernel had to take over
+  bool (*chain_posteriors)(const ChainView& view, const TransitionWeights* fixed, double* work, bool backward,
+                           ChainAnswer& answer);
+  // table (T, L) of forward logarithms, or (best) of best scores, rows shifted to maximum 0; -inf: impossible
+  double (*chain_table)(const ChainView& view, bool best, double* row, double* table);
+  void (*chain_row)(const ChainView& view, int64_t t, double* row);
+
+  int64_t (*segment_workspace)(const SegmentView& view, const TopologyView& net);
+  bool (*segment_posteriors)(const SegmentView& view, const TopologyView& net, double* block, bool backward,
+                             SegmentAnswer& answer);
+  void (*segment_prepare)(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work);
+  // prepares, then fills work.a with forward logarithms relative to work.a_scale; -inf: nothing is possible
+  double (*segment_table)(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work);
+  // scores of all segments that end at v into work.rows; returns whether rows go by key, not by extent class
+  bool (*segment_end_rows)(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v);
+  void (*exp_array)(const double* x, int64_t n, double* out);  // for tests of the exponential
+};
+
+const Kernels& kernels_baseline();
+#if defined(SCANSION_HAVE_AVX2)
+const Kernels& kernels_avx2();
+#endif
+
+// The fastest table that this CPU can run, unless the environment variable SCANSION_ISA names another.
+const Kernels& kernels();
+
+}  // namespace scansion

@@ -1,0 +1,311 @@
+// Single configurations out of a filled table: the best one, the k best, random ones; and the entropy.
+//
+// All four walk the same graph backwards. Its nodes are (v, p): a prefix of v positions that is in state p. A
+// Graph says how a node is reached:
+//   prepare(v)          once before incoming(v, .)
+//   incoming(v, p, out) every way in, with total = table(u, source) + score of the step, all on one scale
+//   finals(out)         every way to end: nodes (T, p) with their totals
+// Every configuration is exactly one path, so nothing is found twice. The order in which incoming() and finals()
+// list the ways is the order in which ties are broken: first come, first served.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace scansion {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+struct Way {
+  int64_t from;    // u
+  int32_t source;  // state at u
+  int32_t label;   // label of the step (-1: none)
+  double total;
+};
+
+struct Step {
+  int64_t start, stop;
+  int32_t label;
+};
+using Path = std::vector<Step>;
+
+// First-order chain: node (v, j) for v >= 1 means label j at time v - 1; (0, 0) is the start.
+class ChainGraph {
+ public:
+  ChainGraph(const Kernels& kernels, const ChainView& view, const double* table, double* row)
+      : kernels_(kernels), view_(view), table_(table), row_(row) {}
+
+  int64_t length() const { return view_.length; }
+  int64_t states() const { return view_.labels; }
+  void prepare(int64_t v) { kernels_.chain_row(view_, v - 1, row_); }
+  void incoming(int64_t v, int64_t p, std::vector<Way>& out) const {
+    out.clear();
+    const int64_t L = view_.labels;
+    if (v == 1) {
+      out.push_back({0, 0, static_cast<int32_t>(p), row_[p]});
+      return;
+    }
+    const double* before = table_ + (v - 2) * L;
+    const double* w = view_.transition + (v - 2) * view_.transition_stride;
+    for (int64_t i = 0; i < L; ++i)
+      out.push_back({v - 1, static_cast<int32_t>(i), static_cast<int32_t>(p), before[i] + w[i * L + p]});
+  }
+  void finals(std::vector<Way>& out) const {
+    out.clear();
+    const int64_t T = view_.length, L = view_.labels;
+    for (int64_t j = 0; j < L; ++j)
+      out.push_back({T, static_cast<int32_t>(j), -1, table_[(T - 1) * L + j]});
+  }
+
+ private:
+  const Kernels& kernels_;
+  const ChainView& view_;
+  const double* table_;
+  double* row_;
+};
+
+// Segment lattice on the pattern automaton. Ways are listed as the ranks of viterbi.hpp order them (null: no order).
+class SegmentGraph {
+ public:
+  SegmentGraph(const Kernels& kernels, const SegmentView& view, const TopologyView& net, SegmentWork& work,
+               const int32_t* ranks)
+      : kernels_(kernels), view_(view), net_(net), work_(work), ranks_(ranks) {}
+
+  int64_t length() const { return view_.length; }
+  int64_t states() const { return net_.states; }
+  void prepare(int64_t v) { keyed_ = kernels_.segment_end_rows(view_, net_, work_, v); }
+  void incoming(int64_t v, int64_t p, std::vector<Way>& out) const {
+    out.clear();
+    const Scale& reference = work_.a_scale[v];
+    for (int64_t d = 1; d <= view_.max_length && d <= v; ++d) {
+      if (!(work_.row_top[d - 1] > kMinusInfinity)) continue;
+      const int64_t u = v - d;
+      const double* row = work_.rows + (d - 1) * work_.row_stride;
+      const double* a = work_.a + u * work_.Sp;
+      const double* start = work_.start_w + (work_.start_rows == 1 ? 0 : u) * work_.Qp;
+      const Scale& scale = work_.a_scale[u];
+      const double offset = (scale.hi - reference.hi) + (scale.lo - reference.lo);
+      const size_t first = out.size();
+      for (int64_t k = net_.state_keys[p]; k < net_.state_keys[p + 1]; ++k) {
+        const double score = row[keyed_ ? k : net_.key_extent[k]] + offset;
+        if (!(score > kMinusInfinity)) continue;
+        for (int64_t i = net_.key_arcs[k]; i < net_.key_arcs[k + 1]; ++i) {
+          const double total = a[net_.arc_source[i]] + start[net_.arc_start[i]] + score;
+          if (total > kMinusInfinity) out.push_back({u, net_.arc_source[i], net_.key_label[k], total});
+        }
+      }
+      if (ranks_) sort(out.begin() + first, out.end());
+    }
+  }
+  void finals(std::vector<Way>& out) const {
+    out.clear();
+    const int64_t T = view_.length;
+    for (int64_t p = 0; p < net_.states; ++p)
+      if (work_.a[T * work_.Sp + p] > kMinusInfinity)
+        out.push_back({T, static_cast<int32_t>(p), -1, work_.a[T * work_.Sp + p]});
+    if (ranks_) sort(out.begin(), out.end());
+  }
+
+ private:
+  template <class Iterator>
+  void sort(Iterator begin, Iterator end) const {
+    std::sort(begin, end, [this](const Way& a, const Way& b) {
+      return ranks_[a.from * net_.states + a.source] < ranks_[b.from * net_.states + b.source];
+    });
+  }
+
+  const Kernels& kernels_;
+  const SegmentView& view_;
+  const TopologyView& net_;
+  SegmentWork& work_;
+  const int32_t* ranks_;
+  bool keyed_ = false;
+};
+
+inline const Way* best_way(const std::vector<Way>& ways) {
+  const Way* best = nullptr;
+  for (const Way& way : ways)
+    if (way.total > kMinusInfinity && (!best || way.total > best->total)) best = &way;
+  return best;
+}
+
+// The best path, from a table of best scores.
+template <class Graph>
+Path best_path(Graph& graph) {
+  Path path;
+  if (graph.length() == 0) return path;
+  std::vector<Way> ways;
+  graph.finals(ways);
+  Way at = *best_way(ways);
+  for (int64_t v = at.from; v > 0;) {
+    graph.prepare(v);
+    graph.incoming(v, at.source, ways);
+    at = *best_way(ways);
+    path.push_back({at.from, v, at.label});
+    v = at.from;
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+// A random path drawn from the distribution, from a table of forward sums. uniform: one number in [0, 1) for each
+// step and one for the final state, length() + 1 in all.
+template <class Graph>
+Path sample_path(Graph& graph, const double* uniform) {
+  Path path;
+  if (graph.length() == 0) return path;
+  std::vector<Way> ways;
+  const auto draw = [&ways](double u) {
+    const double top = best_way(ways)->total;
+    double sum = 0.0;
+    for (const Way& way : ways) sum += std::exp(way.total - top);
+    double left = u * sum;
+    const Way* last = nullptr;
+    for (const Way& way : ways) {
+      const double p = std::exp(way.total - top);
+      if (p == 0.0) continue;
+      last = &way;
+      if (left < p) break;
+      left -= p;
+    }
+    return *last;
+  };
+  graph.finals(ways);
+  Way at = draw(*uniform++);
+  for (int64_t v = at.from; v > 0;) {
+    graph.prepare(v);
+    graph.incoming(v, at.source, ways);
+    at = draw(*uniform++);
+    path.push_back({at.from, v, at.label});
+    v = at.from;
+  }
+  std::reverse(path.begin(), path.end());
+  return path;
+}
+
+// The k best paths, best first, from a table of best scores. Best-first search from the end; an open node carries
+// its regret, how much worse than the best its best completion is. The table makes that exact, so every node that
+// is taken up lies on one of the k best paths: O(k T) nodes, each expanded in O(ways in).
+template <class Graph>
+std::vector<Path> best_paths(Graph& graph, int64_t k) {
+  std::vector<Path> found;
+  if (k <= 0) return found;
+  if (graph.length() == 0) return {Path()};
+  struct Link {
+    Step step;
+    int64_t next;
+  };
+  struct Open {
+    double regret;
+    int64_t v, id, link;
+    int32_t state;
+  };
+  // least regret first; among equals the deeper, then the earlier: the first path is the Viterbi path
+  const auto worse = [](const Open& a, const Open& b) {
+    if (a.regret != b.regret) return a.regret > b.regret;
+    if (a.v != b.v) return a.v > b.v;
+    return a.id > b.id;
+  };
+  std::vector<Link> links;
+  std::vector<Open> open;
+  std::vector<Way> ways;
+  int64_t id = 0;
+  const auto push_all = [&](double regret, int64_t stop, int64_t link) {
+    const Way* best = best_way(ways);
+    if (!best) return;
+    const double top = best->total;
+    for (const Way& way : ways) {
+      if (!(way.total > kMinusInfinity)) continue;
+      int64_t at = link;
+      if (stop >= 0) {
+        at = static_cast<int64_t>(links.size());
+        links.push_back({{way.from, stop, way.label}, link});
+      }
+      open.push_back({regret + (top - way.total), way.from, id++, at, way.source});
+      std::push_heap(open.begin(), open.end(), worse);
+    }
+  };
+  graph.finals(ways);
+  push_all(0.0, -1, -1);
+  while (!open.empty() && static_cast<int64_t>(found.size()) < k) {
+    std::pop_heap(open.begin(), open.end(), worse);
+    const Open node = open.back();
+    open.pop_back();
+    if (node.v == 0) {
+      Path path;
+      for (int64_t l = node.link; l >= 0; l = links[l].next) path.push_back(links[l].step);
+      found.push_back(std::move(path));
+      continue;
+    }
+    graph.prepare(node.v);
+    graph.incoming(node.v, node.state, ways);
+    push_all(node.regret, node.v, node.link);
+    // each open node stands for at least one path: more than are still wanted need not be kept
+    const size_t wanted = static_cast<size_t>(k) - found.size();
+    if (open.size() > 4 * wanted + 4096) {
+      std::nth_element(open.begin(), open.begin() + wanted, open.end(),
+                       [&](const Open& a, const Open& b) { return worse(b, a); });
+      open.resize(wanted);
+      std::make_heap(open.begin(), open.end(), worse);
+      // drop links that no open node leads to: they are kept in order, so one backward pass marks them
+      std::vector<uint8_t> used(links.size(), 0);
+      for (const Open& o : open)
+        if (o.link >= 0) used[o.link] = 1;
+      for (int64_t l = static_cast<int64_t>(links.size()) - 1; l >= 0; --l)
+        if (used[l] && links[l].next >= 0) used[links[l].next] = 1;
+      std::vector<int64_t> moved(links.size(), -1);
+      int64_t kept = 0;
+      for (size_t l = 0; l < links.size(); ++l) {
+        if (!used[l]) continue;
+        Link link = links[l];
+        if (link.next >= 0) link.next = moved[link.next];
+        moved[l] = kept;
+        links[kept++] = link;
+      }
+      links.resize(kept);
+      for (Open& o : open)
+        if (o.link >= 0) o.link = moved[o.link];
+    }
+  }
+  return found;
+}
+
+// Entropy in nats, from a table of forward sums, without the cancellation of log Z - E[score]:
+//   H(v, p) = sum over ways in of c (H(u, source) - log c),  c = P(way | v, p)
+template <class Graph>
+double entropy(Graph& graph) {
+  const int64_t T = graph.length(), S = graph.states();
+  if (T == 0) return 0.0;
+  std::vector<double> table(static_cast<size_t>((T + 1) * S), 0.0);
+  std::vector<Way> ways;
+  const auto mix = [&]() {
+    const Way* best = best_way(ways);
+    if (!best) return 0.0;
+    const double top = best->total;
+    double sum = 0.0, h = 0.0;
+    for (const Way& way : ways) sum += std::exp(way.total - top);
+    const double log_sum = std::log(sum);
+    for (const Way& way : ways) {
+      const double c = std::exp(way.total - top) / sum;
+      if (c > 0.0) h += c * (table[way.from * S + way.source] - (way.total - top - log_sum));
+    }
+    return h;
+  };
+  for (int64_t v = 1; v <= T; ++v) {
+    graph.prepare(v);
+    for (int64_t p = 0; p < S; ++p) {
+      graph.incoming(v, p, ways);
+      table[v * S + p] = mix();
+    }
+  }
+  graph.finals(ways);
+  return mix();
+}
+
+}  // namespace scansion

@@ -1,0 +1,359 @@
+// The pattern automaton of paper 001, section 2.2, and its layout for the segment kernels.
+//
+// States P = {empty} + all labels + all proper prefixes of patterns (+ the start of the sequence, BOS).
+// With suffix(p) = longest proper suffix of p in P, for a label y:
+//   next(p, y)  = p.y if it is in P, else next(suffix(p), y)     [longest suffix of p.y in P]
+//   match(p, y) = p.y if it is a pattern, else match(suffix(p), y)  [longest pattern that is a suffix of p.y]
+// All patterns that match on an arc are match(p, y) and the chain of its suffix patterns. Both tables are filled
+// in order of length: O(total pattern length + |P| L) time, no search over pairs of patterns.
+//
+// A pattern that ends in EOS belongs to the state that its body is (bodies are proper prefixes, so they are
+// states): it counts when the sequence ends there.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "views.hpp"
+
+namespace scansion {
+
+constexpr int32_t kBos = -1;
+constexpr int32_t kEos = -2;
+
+class PatternAutomaton {
+ public:
+  // Patterns one after another in `symbols`, cut at `offsets` (n + 1); symbols 0..labels-1, BOS first, EOS last.
+  PatternAutomaton(int64_t labels, const int32_t* symbols, const int64_t* offsets, int64_t n)
+      : labels_(labels), patterns_(n) {
+    build_trie(symbols, offsets);
+    order_states();
+    link();
+  }
+
+  int64_t labels() const { return labels_; }
+  int64_t patterns() const { return patterns_; }
+  int64_t states() const { return static_cast<int64_t>(length_.size()); }
+  int64_t initial() const { return initial_; }
+  int64_t longest() const { return longest_; }
+  int32_t next(int64_t state, int64_t label) const { return next_[state * labels_ + label]; }
+  int32_t match(int64_t state, int64_t label) const { return match_[state * labels_ + label]; }
+  const std::vector<int32_t>& next_table() const { return next_; }
+  const std::vector<int32_t>& match_table() const { return match_; }
+  int32_t length(int64_t state) const { return length_[state]; }
+  int32_t state_suffix(int64_t state) const { return suffix_[state]; }
+  // longest pattern that is a proper suffix of pattern z (for EOS patterns: among those), or -1
+  int32_t pattern_suffix(int64_t z) const { return pattern_suffix_[z]; }
+  int32_t pattern_length(int64_t z) const { return pattern_length_[z]; }
+  int32_t pattern_label(int64_t z) const { return pattern_label_[z]; }
+  bool ends(int64_t z) const { return ends_[z]; }
+  // longest EOS pattern whose body is a suffix of the state, or -1
+  int32_t end_match(int64_t state) const { return end_match_[state]; }
+
+  // the state's symbols, first to last
+  std::vector<int32_t> symbols(int64_t state) const {
+    std::vector<int32_t> out;
+    for (int64_t p = state; parent_[p] >= 0; p = parent_[p]) out.push_back(last_[p]);
+    std::reverse(out.begin(), out.end());
+    return out;
+  }
+
+ private:
+  struct Key {
+    int32_t node, symbol;
+    bool operator==(const Key& o) const { return node == o.node && symbol == o.symbol; }
+  };
+  struct Hash {
+    size_t operator()(const Key& k) const {
+      return (static_cast<size_t>(static_cast<uint32_t>(k.node)) << 20) * 0x9E3779B97F4A7C15ull ^
+             static_cast<size_t>(static_cast<uint32_t>(k.symbol + 2)) * 0xC2B2AE3D27D4EB4Full;
+    }
+  };
+  using Children = std::unordered_map<Key, int32_t, Hash>;
+
+  int32_t child(int32_t node, int32_t symbol) {
+    const auto found = children_.try_emplace({node, symbol}, static_cast<int32_t>(parent_.size()));
+    if (found.second) {
+      parent_.push_back(node);
+      last_.push_back(symbol);
+      length_.push_back(length_[node] + 1);
+    }
+    return found.first->second;
+  }
+
+  void build_trie(const int32_t* symbols, const int64_t* offsets) {
+    parent_ = {-1};
+    last_ = {-3};
+    length_ = {0};
+    for (int32_t y = 0; y < labels_; ++y) child(0, y);
+    bool bos = false;
+    pattern_state_.resize(patterns_);
+    pattern_label_.resize(patterns_);
+    pattern_length_.resize(patterns_);
+    ends_.assign(patterns_, 0);
+    for (int64_t z = 0; z < patterns_; ++z) {
+      int64_t stop = offsets[z + 1];
+      pattern_length_[z] = static_cast<int32_t>(stop - offsets[z]);
+      longest_ = std::max<int64_t>(longest_, pattern_length_[z]);
+      ends_[z] = symbols[stop - 1] == kEos;
+      bos = bos || symbols[offsets[z]] == kBos;
+      int32_t node = 0;
+      for (int64_t i = offsets[z]; i < stop - 1; ++i) node = child(node, symbols[i]);
+      pattern_state_[z] = node;
+      pattern_label_[z] = ends_[z] ? last_[node] : symbols[stop - 1];
+    }
+    if (bos) initial_ = child(0, kBos);
+  }
+
+  // States by their symbols read backwards, so that smaller last labels come first.
+  void order_states() {
+    const int64_t n = static_cast<int64_t>(parent_.size());
+    std::vector<int32_t> order(n);
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return backwards_less(a, b); });
+    std::vector<int32_t> rank(n);
+    for (int64_t i = 0; i < n; ++i) rank[order[i]] = static_cast<int32_t>(i);
+    std::vector<int32_t> parent(n), last(n), length(n);
+    for (int64_t i = 0; i < n; ++i) {
+      parent[rank[i]] = parent_[i] < 0 ? -1 : rank[parent_[i]];
+      last[rank[i]] = last_[i];
+      length[rank[i]] = length_[i];
+    }
+    Children children;
+    children.reserve(children_.size());
+    for (const auto& c : children_) children[{rank[c.first.node], c.first.symbol}] = rank[c.second];
+    parent_.swap(parent);
+    last_.swap(last);
+    length_.swap(length);
+    children_.swap(children);
+    for (int32_t& p : pattern_state_) p = rank[p];
+    initial_ = rank[initial_];
+    root_ = rank[0];
+  }
+  bool backwards_less(int32_t a, int32_t b) const {
+    while (a != b) {
+      if (parent_[a] < 0 || parent_[b] < 0) return parent_[a] < 0 && parent_[b] >= 0;
+      if (last_[a] != last_[b]) return last_[a] < last_[b];
+      a = parent_[a];
+      b = parent_[b];
+    }
+    return false;
+  }
+
+  void link() {
+    const int64_t n = states();
+    std::vector<int32_t> by_length(n);
+    std::iota(by_length.begin(), by_length.end(), 0);
+    std::stable_sort(by_length.begin(), by_length.end(),
+                     [&](int32_t a, int32_t b) { return length_[a] < length_[b]; });
+    std::unordered_map<Key, int32_t, Hash> pattern_at;
+    pattern_at.reserve(patterns_);
+    end_match_.assign(n, -1);
+    for (int64_t z = 0; z < patterns_; ++z) {
+      if (ends_[z])
+        end_match_[pattern_state_[z]] = static_cast<int32_t>(z);
+      else
+        pattern_at[{pattern_state_[z], pattern_label_[z]}] = static_cast<int32_t>(z);
+    }
+    next_.assign(n * labels_, root_);
+    match_.assign(n * labels_, -1);
+    suffix_.assign(n, -1);
+    pattern_suffix_.assign(patterns_, -1);
+    for (const int32_t p : by_length) {
+      const int32_t s = length_[p] == 0 ? -1 : length_[p] == 1 ? root_ : next_[suffix_[parent_[p]] * labels_ + last_[p]];
+      suffix_[p] = s;
+      int32_t* next = next_.data() + p * labels_;
+      int32_t* match = match_.data() + p * labels_;
+      if (s >= 0) {
+        std::copy_n(next_.data() + s * labels_, labels_, next);
+        std::copy_n(match_.data() + s * labels_, labels_, match);
+        if (end_match_[p] >= 0)
+          pattern_suffix_[end_match_[p]] = end_match_[s];
+        else
+          end_match_[p] = end_match_[s];
+      }
+      for (int32_t y = 0; y < labels_; ++y) {
+        const auto c = children_.find({p, y});
+        if (c != children_.end()) next[y] = c->second;
+        const auto z = pattern_at.find({p, y});
+        if (z != pattern_at.end()) {
+          pattern_suffix_[z->second] = match[y];
+          match[y] = z->second;
+        }
+      }
+    }
+    children_.clear();
+  }
+
+  int64_t labels_, patterns_;
+  int64_t longest_ = 1;
+  int32_t initial_ = 0, root_ = 0;
+  Children children_;
+  std::vector<int32_t> parent_, last_, length_, suffix_;
+  std::vector<int32_t> next_, match_, end_match_;
+  std::vector<int32_t> pattern_state_, pattern_label_, pattern_length_, pattern_suffix_;
+  std::vector<uint8_t> ends_;
+};
+
+// Arcs and classes laid out for the kernels; see TopologyView. `extent[z]`: pattern z scores more than a start part.
+class Topology {
+ public:
+  Topology(const PatternAutomaton& net, const uint8_t* extent) {
+    const int64_t S = net.states(), L = net.labels(), P = net.patterns();
+    std::vector<int32_t> start_class(P, -1), extent_class(P, -1), end_class(P, -1);
+    std::vector<int32_t> order(P);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      return net.pattern_label(a) != net.pattern_label(b) ? net.pattern_label(a) < net.pattern_label(b)
+                                                          : net.pattern_length(a) < net.pattern_length(b);
+    });
+
+    // nearest pattern of each kind on the suffix chain of z, z itself included
+    std::vector<int32_t> near_start(P, -1), near_extent(P, -1);
+    for (const int32_t z : order) {
+      const int32_t s = net.pattern_suffix(z);
+      if (net.ends(z)) continue;
+      near_start[z] = !extent[z] ? z : s >= 0 ? near_start[s] : -1;
+      near_extent[z] = extent[z] ? z : s >= 0 ? near_extent[s] : -1;
+    }
+
+    // arcs out of states that can be reached
+    std::vector<uint8_t> reached(S, 0);
+    std::vector<int32_t> queue = {static_cast<int32_t>(net.initial())};
+    reached[net.initial()] = 1;
+    for (size_t i = 0; i < queue.size(); ++i)
+      for (int64_t y = 0; y < L; ++y) {
+        const int32_t q = net.next(queue[i], y);
+        if (!reached[q]) {
+          reached[q] = 1;
+          queue.push_back(q);
+        }
+      }
+    std::sort(queue.begin(), queue.end());
+
+    // extent classes: every extent pattern, and a bare class for labels that have an arc without one
+    std::vector<uint8_t> bare(L, 0);
+    for (const int32_t p : queue)
+      for (int64_t y = 0; y < L; ++y) {
+        const int32_t m = net.match(p, y);
+        if (m < 0 || near_extent[m] < 0) bare[y] = 1;
+      }
+    std::vector<int32_t> bare_class(L, -1);
+    size_t i = 0;
+    view_.label_extents = true;
+    for (int32_t y = 0; y < L; ++y) {
+      if (bare[y]) {
+        bare_class[y] = static_cast<int32_t>(extent_pattern_.size());
+        add_extent(-1, -1, y);
+      }
+      for (; i < order.size() && net.pattern_label(order[i]) == y; ++i) {
+        const int32_t z = order[i];
+        if (net.ends(z) || !extent[z]) continue;
+        const int32_t s = net.pattern_suffix(z);
+        const int32_t parent = s >= 0 && near_extent[s] >= 0 ? extent_class[near_extent[s]] : -1;
+        extent_class[z] = static_cast<int32_t>(extent_pattern_.size());
+        add_extent(z, parent, y);
+        if (net.pattern_length(z) > 1) view_.label_extents = false;
+      }
+    }
+    for (const int32_t z : order) {
+      if (net.ends(z) || extent[z]) continue;
+      const int32_t s = net.pattern_suffix(z);
+      start_class[z] = static_cast<int32_t>(start_pattern_.size());
+      start_pattern_.push_back(z);
+      start_parent_.push_back(s >= 0 && near_start[s] >= 0 ? start_class[near_start[s]] : -1);
+    }
+    for (const int32_t z : order) {
+      if (!net.ends(z)) continue;
+      const int32_t s = net.pattern_suffix(z);
+      end_class[z] = static_cast<int32_t>(end_pattern_.size());
+      end_pattern_.push_back(z);
+      end_parent_.push_back(s >= 0 ? end_class[s] : -1);
+    }
+
+    struct Arc {
+      int32_t target, extent, source, start, label;
+    };
+    std::vector<Arc> arcs;
+    arcs.reserve(queue.size() * L);
+    const int32_t none = static_cast<int32_t>(start_pattern_.size());
+    for (const int32_t p : queue)
+      for (int32_t y = 0; y < L; ++y) {
+        const int32_t m = net.match(p, y);
+        const int32_t s = m >= 0 ? near_start[m] : -1, e = m >= 0 ? near_extent[m] : -1;
+        arcs.push_back({net.next(p, y), e >= 0 ? extent_class[e] : bare_class[y], p, s >= 0 ? start_class[s] : none, y});
+        if (s < 0) view_.bare_arcs = true;
+      }
+    std::sort(arcs.begin(), arcs.end(), [](const Arc& a, const Arc& b) {
+      return a.target != b.target ? a.target < b.target : a.extent != b.extent ? a.extent < b.extent : a.source < b.source;
+    });
+    state_keys_.assign(S + 1, 0);
+    for (size_t j = 0; j < arcs.size(); ++j) {
+      const Arc& a = arcs[j];
+      if (j == 0 || a.target != arcs[j - 1].target || a.extent != arcs[j - 1].extent) {
+        key_arcs_.push_back(static_cast<int64_t>(j));
+        key_target_.push_back(a.target);
+        key_extent_.push_back(a.extent);
+        key_label_.push_back(a.label);
+        const int32_t z = net.end_match(a.target);
+        key_end_.push_back(z >= 0 ? end_class[z] : -1);
+        ++state_keys_[a.target + 1];
+      }
+      arc_source_.push_back(a.source);
+      arc_start_.push_back(a.start);
+    }
+    key_arcs_.push_back(static_cast<int64_t>(arcs.size()));
+    std::partial_sum(state_keys_.begin(), state_keys_.end(), state_keys_.begin());
+
+    view_.states = S;
+    view_.labels = L;
+    view_.patterns = P;
+    view_.initial = net.initial();
+    view_.longest = net.longest();
+    view_.keys = static_cast<int64_t>(key_target_.size());
+    view_.start_classes = none;
+    view_.extent_classes = static_cast<int64_t>(extent_pattern_.size());
+    view_.end_classes = static_cast<int64_t>(end_pattern_.size());
+    view_.identity_keys = view_.keys == view_.extent_classes;
+    for (int64_t k = 0; k < view_.keys && view_.identity_keys; ++k) view_.identity_keys = key_extent_[k] == k;
+    view_.key_arcs = key_arcs_.data();
+    view_.arc_source = arc_source_.data();
+    view_.arc_start = arc_start_.data();
+    view_.key_target = key_target_.data();
+    view_.key_extent = key_extent_.data();
+    view_.key_label = key_label_.data();
+    view_.key_end = key_end_.data();
+    view_.state_keys = state_keys_.data();
+    view_.start_pattern = start_pattern_.data();
+    view_.start_parent = start_parent_.data();
+    view_.extent_pattern = extent_pattern_.data();
+    view_.extent_parent = extent_parent_.data();
+    view_.extent_label = extent_label_.data();
+    view_.end_pattern = end_pattern_.data();
+    view_.end_parent = end_parent_.data();
+  }
+  Topology(const Topology&) = delete;
+  Topology& operator=(const Topology&) = delete;
+
+  const TopologyView& view() const { return view_; }
+
+ private:
+  void add_extent(int32_t pattern, int32_t parent, int32_t label) {
+    extent_pattern_.push_back(pattern);
+    extent_parent_.push_back(parent);
+    extent_label_.push_back(label);
+  }
+
+  TopologyView view_;
+  std::vector<int64_t> key_arcs_, state_keys_;
+  std::vector<int32_t> arc_source_, arc_start_, key_target_, key_extent_, key_label_, key_end_;
+  std::vector<int32_t> start_pattern_, start_parent_, extent_pattern_, extent_parent_, extent_label_;
+  std::vector<int32_t> end_pattern_, end_parent_;
+};
+
+}  // namespace scansion

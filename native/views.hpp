@@ -1,0 +1,156 @@
+// What the kernels see: spans and integers, no Python, no ownership.
+//
+// Conventions. Times 0..T-1; segments are half-open; scores are natural logarithms and -inf is forbidden;
+// arrays are row-major doubles; "row = from, column = to"; `padded` sizes are multiples of four.
+#pragma once
+
+#include <cstdint>
+
+namespace scansion {
+
+// One sequence of a first-order chain: score(y) = start[y_0] + sum_t unary[t, y_t]
+// + sum_t transition[(t,) y_t, y_{t+1}] + end[y_{T-1}].
+struct ChainView {
+  int64_t length = 0;                // T
+  int64_t labels = 0;                // L
+  const double* unary = nullptr;     // (T, L)
+  const double* transition = nullptr;  // (L, L), or (T-1, L, L)
+  int64_t transition_stride = 0;     // 0, or L * L
+  const double* start = nullptr;     // (L,) or null
+  const double* end = nullptr;       // (L,) or null
+  const uint8_t* allowed = nullptr;  // (T, L) or null
+};
+
+// Exponentials of one transition matrix, shared by all positions (and sequences) that use it.
+struct TransitionWeights {
+  double* weight = nullptr;      // (L, padded L): exp(transition - shift)
+  double* transposed = nullptr;  // (L, padded L): the same, column by column
+  double shift = 0.0;            // largest finite score
+  double smallest = 1.0;         // smallest positive weight
+  bool mixing = false;           // no weight is zero and none is below 1e-200
+};
+
+// Where answers go; null pointers are not asked for.
+struct ChainAnswer {
+  double* labels = nullptr;       // (T, L)
+  double* transitions = nullptr;  // (T-1, L, L)
+  double* outer = nullptr;        // (L, padded L): += sum_t alpha_t (x) v_{t+1}; times weight = expected counts
+  double* counts = nullptr;       // (L, L): += expected counts, for the log-space kernel
+  double log_partition = 0.0;
+};
+
+// The pattern automaton laid out for the segment kernels (built by topology.hpp).
+//
+// An arc (p, y) takes label y in state p. Its score on segment (u, v) splits into a part that depends on u
+// alone (patterns with nothing but a start score) and a part that depends on the extent (u, v). Arcs with
+// the same target and the same extent class form one `key`: the sum over their sources is taken once per u,
+// and only keys take part in the loop over segment lengths.
+struct TopologyView {
+  int64_t states = 0;         // S
+  int64_t labels = 0;         // L
+  int64_t patterns = 0;       // P
+  int64_t initial = 0;        // state before the first segment
+  int64_t keys = 0;           // K
+  int64_t start_classes = 0;  // classes are trees: a parent comes before its children
+  int64_t extent_classes = 0;
+  int64_t end_classes = 0;  // patterns that end in EOS
+  int64_t longest = 1;       // length of the longest pattern
+  bool bare_arcs = false;    // some arc has no start class
+  bool label_extents = false;  // every extent class is a single label: extents say nothing of the past
+  bool identity_keys = false;  // key k has extent class k
+
+  const int64_t* key_arcs = nullptr;     // (K + 1,) arcs of key k
+  const int32_t* arc_source = nullptr;   // (A,)
+  const int32_t* arc_start = nullptr;    // (A,) start class; start_classes stands for none
+  const int32_t* key_target = nullptr;   // (K,)
+  const int32_t* key_extent = nullptr;   // (K,)
+  const int32_t* key_label = nullptr;    // (K,)
+  const int32_t* key_end = nullptr;      // (K,) end class, or -1
+  const int64_t* state_keys = nullptr;   // (S + 1,) keys are sorted by target
+
+  const int32_t* start_pattern = nullptr;  // (start_classes,)
+  const int32_t* start_parent = nullptr;   // (start_classes,) or -1
+  const int32_t* extent_pattern = nullptr;  // (extent_classes,) or -1: no pattern, score 0
+  const int32_t* extent_parent = nullptr;   // (extent_classes,) or -1
+  const int32_t* extent_label = nullptr;    // (extent_classes,)
+  const int32_t* end_pattern = nullptr;     // (end_classes,)
+  const int32_t* end_parent = nullptr;      // (end_classes,) or -1
+};
+
+// One sequence of a segment lattice (a chain of any order is the case max_length = 1).
+// Pattern z scores full[u, d-1, z], or
+// start[u, z] + sum_{u <= t < v} inside[t, z] + end[v-1, z] + by_length[d-1, z] with d = v - u.
+struct SegmentView {
+  int64_t length = 0;      // T
+  int64_t max_length = 1;  // M, no longer than the sequence
+  const double* full = nullptr;       // (T, full_stride, P) or null
+  int64_t full_stride = 1;            // >= M
+  const double* start = nullptr;      // (T, P) or (P,), or null
+  int64_t start_stride = 0;           // P or 0
+  const double* inside = nullptr;     // (T, P) or null
+  const double* end = nullptr;        // (T, P) or null
+  const double* by_length = nullptr;  // (M, P) or null
+  const int32_t* runs = nullptr;      // (T, L) or null: the longest segment of label y that may start at t
+  const uint8_t* may_end = nullptr;   // (T,) or null: a segment may end at t (its last position)
+};
+
+// A log scale, hi + lo without loss: scales grow to 1e9 on long sequences while the kernels need differences
+// of neighbouring ones to full precision.
+struct Scale {
+  double hi = 0.0, lo = 0.0;
+};
+
+// One sequence's tables, carved from one block of doubles; the sweeps of segment.hpp fill them.
+struct SegmentWork {
+  int64_t S = 0, K = 0, C = 0, Q = 0;      // states, keys, extent classes, start classes + 1 (bare arcs)
+  int64_t Sp = 0, Kp = 0, Cp = 0, Qp = 0;  // the same, padded
+  int64_t start_rows = 0;                  // T or 1
+  int64_t row_stride = 0;
+  bool mixing = false;
+  double* start_x = nullptr;     // (start_rows, Cp): parts by extent class, summed over suffix classes
+  double* inside_x = nullptr;    // (T, Cp)
+  double* end_x = nullptr;       // (T, Cp)
+  double* length_x = nullptr;    // (M, Cp)
+  double* start_w = nullptr;     // (start_rows, Qp): start-class scores, or their exponentials
+  double* start_top = nullptr;   // (start_rows,) maximum of a start row
+  double* start_low = nullptr;   // (start_rows,) lowest finite score, below the maximum
+  double* a = nullptr;           // (T+1, Sp)
+  double* g = nullptr;           // (T+1, Kp)
+  double* b = nullptr;           // (T+1, Kp): b[v][target of k], key by key
+  Scale* a_scale = nullptr;      // (T+1,)
+  Scale* g_scale = nullptr;      // (T+1,)
+  Scale* b_scale = nullptr;      // (T+1,)
+  double* g_low = nullptr;       // (T+1,) log of the smallest positive weight
+  uint8_t* alive = nullptr;      // (T+1,) some configuration passes here
+  double* rows = nullptr;        // (M, row_stride)
+  double* row_top = nullptr;     // (M,)
+  double* row_low = nullptr;     // (M,)
+  double* h = nullptr;           // (Kp,)
+  double* x = nullptr;           // (row_stride,)
+  double* q = nullptr;           // (Kp,)
+  double* state = nullptr;       // (Sp,)
+  double* state_sum = nullptr;   // (Sp,)
+  double* sum_c = nullptr;       // (Cp,)
+  double* inside_c = nullptr;    // (Cp,)
+  double* start_q = nullptr;     // (Qp,)
+  double* tail = nullptr;        // (end classes,)
+  double* start_e = nullptr;     // (T+1, Cp): expected starts by extent class
+  double* end_e = nullptr;       // (T+1, Cp): expected ends
+  double* length_e = nullptr;    // (M, Cp): expected lengths
+};
+
+// Where answers go; null pointers are not asked for; arrays come in zeroed.
+struct SegmentAnswer {
+  double* labels = nullptr;      // (T, L)
+  double* boundaries = nullptr;  // (T,)
+  int64_t stride = 1;            // >= M
+  double* segments = nullptr;    // (T, stride, L)
+  double* full = nullptr;        // (T, stride, P)
+  double* start = nullptr;       // (T, P); or += into (P,) if the view's start_stride is 0
+  double* inside = nullptr;      // (T, P)
+  double* end = nullptr;         // (T, P)
+  double* by_length = nullptr;   // += (M, P)
+  double log_partition = 0.0;
+};
+
+}  // namespace scansion

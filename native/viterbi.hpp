@@ -1,0 +1,112 @@
+// Best scores on a segment lattice (paper 001, section 2.4), with ties broken by one rule for every order:
+// reading configurations from the end, the smaller label wins, then the shorter segment.
+//
+// States hide part of the past, so the rule needs memory: rank(v, p) orders, among the states at v, the best
+// configurations that lead there, read from the end. It follows from the last segment's label, its length, and the
+// rank of the state where that segment started.
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "kernels.hpp"
+
+namespace scansion {
+
+// Fills work.a (relative to work.a_scale), work.alive and ranks (T+1, S). False: nothing is possible.
+inline bool fill_best_scores(const Kernels& kernels, const SegmentView& view, const TopologyView& net, double* block,
+                             SegmentWork& work, std::vector<int32_t>& ranks) {
+  constexpr double none = -std::numeric_limits<double>::infinity();
+  kernels.segment_prepare(view, net, block, work);
+  const int64_t T = view.length, S = net.states, K = net.keys;
+  ranks.assign(static_cast<size_t>((T + 1) * S), 0);
+  std::vector<int32_t> source(static_cast<size_t>((T + 1) * K)), length(K), state_length(S), state_source(S), order;
+  std::fill_n(work.a, work.Sp, none);
+  work.a[net.initial] = 0.0;
+  work.a_scale[0] = Scale();
+  work.alive[0] = 1;
+  for (int64_t v = 0; v <= T; ++v) {
+    double* a = work.a + v * work.Sp;
+    if (v > 0) {
+      const bool keyed = kernels.segment_end_rows(view, net, work, v);
+      const Scale& reference = work.a_scale[v - 1];
+      double* h = work.h;
+      std::fill_n(h, K, none);
+      for (int64_t d = 1; d <= view.max_length && d <= v; ++d) {
+        if (!(work.row_top[d - 1] > none)) continue;
+        const int64_t u = v - d;
+        const double offset = (work.a_scale[u].hi - reference.hi) + (work.a_scale[u].lo - reference.lo);
+        const double* row = work.rows + (d - 1) * work.row_stride;
+        const double* g = work.g + u * work.Kp;
+        for (int64_t k = 0; k < K; ++k) {
+          const double x = g[k] + (row[keyed ? k : net.key_extent[k]] + offset);
+          if (x > h[k]) {
+            h[k] = x;
+            length[k] = static_cast<int32_t>(d);
+          }
+        }
+      }
+      order.clear();
+      double top = none;
+      for (int64_t p = 0; p < S; ++p) {
+        int64_t best = -1;
+        for (int64_t k = net.state_keys[p]; k < net.state_keys[p + 1]; ++k) {
+          if (!(h[k] > none)) continue;
+          bool better = best < 0 || h[k] > h[best];
+          if (!better && h[k] == h[best]) {
+            better = length[k] < length[best];
+            if (length[k] == length[best]) {
+              const int64_t u = v - length[k];
+              better = ranks[u * S + source[u * K + k]] < ranks[u * S + source[u * K + best]];
+            }
+          }
+          if (better) best = k;
+        }
+        a[p] = best < 0 ? none : h[best];
+        if (best < 0) continue;
+        state_length[p] = length[best];
+        state_source[p] = source[(v - length[best]) * K + best];
+        order.push_back(static_cast<int32_t>(p));
+        top = std::max(top, a[p]);
+      }
+      std::fill(a + S, a + work.Sp, none);
+      work.a_scale[v] = reference;
+      work.alive[v] = top > none;
+      if (!work.alive[v]) continue;
+      for (int64_t p = 0; p < S; ++p) a[p] -= top;
+      Scale& scale = work.a_scale[v];
+      const double sum = scale.hi + top, b = sum - scale.hi;
+      scale.lo += (scale.hi - (sum - b)) + (top - b);
+      scale.hi = sum;
+      const auto label = [&](int32_t p) { return net.key_label[net.state_keys[p]]; };
+      std::sort(order.begin(), order.end(), [&](int32_t p, int32_t q) {
+        if (label(p) != label(q)) return label(p) < label(q);
+        if (state_length[p] != state_length[q]) return state_length[p] < state_length[q];
+        const int64_t u = v - state_length[p];
+        return ranks[u * S + state_source[p]] < ranks[u * S + state_source[q]];
+      });
+      for (size_t i = 0; i < order.size(); ++i) ranks[v * S + order[i]] = static_cast<int32_t>(i);
+    }
+    if (v == T) break;
+    const double* start = work.start_w + (work.start_rows == 1 ? 0 : v) * work.Qp;
+    double* g = work.g + v * work.Kp;
+    for (int64_t k = 0; k < K; ++k) {
+      double best = none;
+      int32_t from = 0;
+      for (int64_t i = net.key_arcs[k]; i < net.key_arcs[k + 1]; ++i) {
+        const int32_t p = net.arc_source[i];
+        const double x = a[p] + start[net.arc_start[i]];
+        if (x > best || (x == best && x > none && ranks[v * S + p] < ranks[v * S + from])) {
+          best = x;
+          from = p;
+        }
+      }
+      g[k] = best;
+      source[v * K + k] = from;
+    }
+  }
+  return work.alive[T];
+}
+
+}  // namespace scansion

@@ -1,0 +1,24 @@
+"""Exact inference on given scores: arrays in, answers out.
+
+`chain` one label per position; `segment` segments with labels; `patterns` the automaton under both; `constraints`
+partial knowledge; `base` the questions every lattice answers; `cores` the two engines; `checks` the border.
+"""
+
+from scansion.lattice.chain import ChainBatch, ChainLattice, ChainMarginals
+from scansion.lattice.patterns import BOS, EOS, PatternAutomaton
+from scansion.lattice.segment import SegmentBatch, SegmentLattice, SegmentMarginals, SegmentParts
+from scansion.segments import Segment
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "ChainBatch",
+    "ChainLattice",
+    "ChainMarginals",
+    "PatternAutomaton",
+    "Segment",
+    "SegmentBatch",
+    "SegmentLattice",
+    "SegmentMarginals",
+    "SegmentParts",
+]

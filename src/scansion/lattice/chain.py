@@ -1,0 +1,196 @@
+"""Chain lattices: one label per position, any order (paper 001 with segments of length one).
+
+Conventions: T positions, L labels, natural logarithms, -inf forbidden; row = from, column = to. A batch holds the
+rows of all sequences one after another, N in all, cut at `offsets`.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from scansion.lattice import checks
+from scansion.lattice.base import Batch, Lattice
+from scansion.lattice.checks import Floats, Ints
+from scansion.lattice.cores import DenseCore, PatternCore
+from scansion.lattice.patterns import automaton
+
+__all__ = ["ChainBatch", "ChainLattice", "ChainMarginals"]
+
+
+class ChainMarginals:
+    """Posterior probabilities of a chain lattice (or of a batch: rows of all sequences one after another).
+
+    Attributes
+    ----------
+    labels : (T, L)
+        ``P(y_t = j)``.
+    patterns : (T, P), lattices made by ``from_patterns``
+        ``P(the labels up to t end in pattern z)``: the gradient of log Z with respect to ``scores``.
+    transitions : (T-1, L, L), lattices made from unary and transition scores
+        ``P(y_t = i, y_{t+1} = j)``; computed when first read.
+    transition_counts : (L, L), likewise
+        Expected number of transitions from i to j: the sum of `transitions` over positions (and sequences), at a
+        fraction of its cost.
+    """
+
+    def __init__(self, core: DenseCore | PatternCore, n_jobs: int, labels: Floats, patterns: Floats | None) -> None:
+        self._core = core
+        self._n_jobs = n_jobs
+        self.labels = labels
+        self._patterns = patterns
+
+    @property
+    def patterns(self) -> Floats:
+        """(T, P) posterior of each pattern."""
+        if self._patterns is None:
+            raise AttributeError("a lattice made from unary and transition scores has no patterns; see transitions")
+        return self._patterns
+
+    @cached_property
+    def transitions(self) -> Floats:
+        """(T-1, L, L) posterior of neighbouring labels."""
+        out: Floats = self._dense.posteriors(self._n_jobs, transitions=True)["transitions"]
+        return out
+
+    @cached_property
+    def transition_counts(self) -> Floats:
+        """(L, L) expected number of transitions."""
+        if self._dense.transition.ndim == 3:
+            total: Floats = self.transitions.sum(axis=0)
+            return total
+        out: Floats = self._dense.posteriors(self._n_jobs, counts=True)["counts"]
+        return out
+
+    @property
+    def _dense(self) -> DenseCore:
+        if not isinstance(self._core, DenseCore):
+            raise AttributeError("a lattice made from patterns has no transitions; see patterns")
+        return self._core
+
+
+class ChainBatch(Batch[Ints, ChainMarginals]):
+    """First-order chain lattices of many sequences.
+
+    Parameters
+    ----------
+    unary : (N, L)
+        Scores of labels, rows of all sequences one after another.
+    offsets : int (B + 1,)
+        Sequence b has rows ``offsets[b]:offsets[b + 1]``.
+    transition : (L, L), or (sum of T_b - 1, L, L)
+        Score of label i followed by j, for all positions or for each.
+    start, end : (L,), optional
+        Score of the first and of the last label.
+    n_jobs : int
+        Threads, -1 for all processors. Results do not depend on it.
+    """
+
+    def __init__(
+        self, unary: Any, offsets: Any, transition: Any, start: Any = None, end: Any = None, n_jobs: int = 1
+    ) -> None:
+        scores = checks.scores("unary", unary, ("N", "L"))
+        cuts = checks.offsets(offsets, len(scores), "unary")
+        self._core = _dense(scores, cuts, transition, start, end)
+        self.n_jobs = checks.jobs(n_jobs)
+
+    @classmethod
+    def from_patterns(cls, scores: Any, offsets: Any, patterns: Any, n_labels: int, n_jobs: int = 1) -> ChainBatch:
+        """Chains of any order: scores (N, P); see `ChainLattice.from_patterns`."""
+        net = automaton(patterns, n_labels)
+        values = checks.scores("scores", scores, ("N", len(net.patterns)))
+        cuts = checks.offsets(offsets, len(values), "scores")
+        core = PatternCore(net, cuts, 1, start=values)
+        batch: ChainBatch = cls._of(core, checks.jobs(n_jobs))
+        return batch
+
+    def __getitem__(self, b: int) -> ChainLattice:
+        lattice: ChainLattice = ChainLattice._of(self._of(self._one(b), 1))
+        return lattice
+
+    def marginals(self) -> ChainMarginals:
+        """Posteriors: ``labels`` (N, L), and ``transitions`` and ``transition_counts``, or ``patterns`` (N, P)."""
+        answer = self._core.posteriors(self.n_jobs)
+        self._possible(answer["log_partition"])
+        assert isinstance(self._core, (DenseCore, PatternCore))
+        return ChainMarginals(self._core, self.n_jobs, answer["labels"], answer.get("start"))
+
+    def _config(self, steps: Ints) -> Ints:
+        return steps[:, 2].copy()
+
+    def _stack(self, configs: list[Ints], length: int) -> Ints:
+        return np.stack(configs) if configs else np.empty((0, length), np.int64)
+
+    def _steps(self, config: Any, length: int, name: str) -> Ints:
+        labels = checks.integers(name, config, length, 0, self.n_labels - 1)
+        at = np.arange(length)
+        return np.ascontiguousarray(np.stack([at, at + 1, labels], axis=1))
+
+
+class ChainLattice(Lattice[Ints, ChainMarginals]):
+    """A chain lattice: the distribution over labellings y of one sequence with given scores.
+
+    ``score(y) = start[y_0] + sum_t unary[t, y_t] + sum_t transition[y_t, y_{t+1}] + end[y_{T-1}]`` and
+    ``P(y) = exp(score(y)) / Z``. Every answer is exact; time O(T L^2), memory O(T L).
+
+    Parameters
+    ----------
+    unary : (T, L)
+        Score of label j at position t; -inf forbids.
+    transition : (L, L) or (T-1, L, L)
+        Score of label i followed by label j; at index t between positions t and t + 1.
+    start, end : (L,), optional
+        Score of the first and of the last label.
+
+    Examples
+    --------
+    >>> lattice = ChainLattice([[1.0, 0.0], [0.0, 0.0]], [[0.5, 0.0], [0.0, 0.5]])
+    >>> lattice.viterbi()
+    (array([0, 0]), 1.5)
+    """
+
+    def __init__(self, unary: Any, transition: Any, start: Any = None, end: Any = None) -> None:
+        scores = checks.scores("unary", unary, ("T", "L"))
+        core = _dense(scores, np.array([0, len(scores)]), transition, start, end)
+        self._batch = ChainBatch._of(core, 1)
+
+    @classmethod
+    def from_patterns(cls, scores: Any, patterns: Any, n_labels: int) -> ChainLattice:
+        """A chain of any order, from scores of label patterns (paper 001).
+
+        ``score(y) = sum_t sum over patterns z that end y_0 .. y_t of scores[t, z]``.
+
+        Parameters
+        ----------
+        scores : (T, P)
+            Score of pattern z where its last label is at position t (`EOS`: where the last label before it is).
+        patterns : sequence of tuples of int, or PatternAutomaton
+            Labels 0..n_labels-1; `BOS` allowed first, `EOS` last.
+        n_labels : int
+        """
+        net = automaton(patterns, n_labels)
+        values = checks.scores("scores", scores, ("T", len(net.patterns)))
+        core = PatternCore(net, np.array([0, len(values)]), 1, start=values)
+        lattice: ChainLattice = cls._of(ChainBatch._of(core, 1))
+        return lattice
+
+
+def _dense(unary: Floats, offsets: Ints, transition: Any, start: Any, end: Any) -> DenseCore:
+    size = unary.shape[1]
+    if size == 0:
+        raise ValueError(f"unary must have at least one label, got shape {unary.shape}")
+    matrix = np.asarray(transition)
+    if matrix.ndim == 3:
+        steps = int(np.maximum(np.diff(offsets) - 1, 0).sum())
+        scores = checks.scores("transition", transition, (steps, size, size))
+    else:
+        scores = checks.scores("transition", transition, (size, size))
+    return DenseCore(
+        unary,
+        offsets,
+        scores,
+        None if start is None else checks.scores("start", start, (size,)),
+        None if end is None else checks.scores("end", end, (size,)),
+    )

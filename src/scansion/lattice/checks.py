@@ -1,0 +1,136 @@
+"""Checks at the border: what the kernels are given is right, or a ValueError says what is not.
+
+Conventions: every message names the argument and the offending index or value. Arrays come back C-contiguous and
+are copied only where that is needed; the caller's arrays are never written to.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_EXACT_INTEGERS = 2**53
+
+
+def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
+    """`value` as float64 of `shape`, finite or -inf; a string in `shape` stands for any size."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} must be an array of real numbers, got dtype {array.dtype}")
+    if array.dtype.itemsize > 8:
+        raise ValueError(f"{name} has dtype {array.dtype}, which float64 cannot hold without loss")
+    check_shape(name, array, shape)
+    if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
+        large = (array > _EXACT_INTEGERS) | (array < -_EXACT_INTEGERS if array.dtype.kind == "i" else False)
+        if large.any():
+            at = first(large)
+            raise ValueError(f"{name}[{show(at)}] = {array[at]} is an integer that float64 cannot hold exactly")
+    result: Floats = np.ascontiguousarray(array, dtype=np.float64)
+    if result.size:
+        top = result.max()  # NaN wins every comparison in max
+        if not top < np.inf:
+            bad = np.isnan(result) if np.isnan(top) else result == np.inf
+            at = first(bad)
+            raise ValueError(f"{name}[{show(at)}] is {result[at]}: scores must be finite or -inf")
+    return result
+
+
+def check_shape(name: str, array: npt.NDArray[Any], shape: tuple[int | str, ...]) -> None:
+    """Raise unless `array` has `shape`."""
+    fits = array.ndim == len(shape) and all(
+        isinstance(want, str) or want == got for want, got in zip(shape, array.shape, strict=False)
+    )
+    if not fits:
+        wanted = ", ".join(str(n) for n in shape) + ("," if len(shape) == 1 else "")
+        raise ValueError(f"{name} must have shape ({wanted}), got {array.shape}")
+
+
+def first(mask: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    """Index of the first true entry."""
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+def show(index: tuple[int, ...]) -> str:
+    """An index as it is written between brackets."""
+    return ", ".join(str(i) for i in index)
+
+
+def count(name: str, value: Any, least: int) -> int:
+    """`value` as an int of at least `least`."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise ValueError(f"{name} must be an integer, got {value!r}") from None
+    if number < least:
+        raise ValueError(f"{name} must be at least {least}, got {number}")
+    return number
+
+
+def jobs(value: Any) -> int:
+    """Number of threads: a positive integer; None is 1; -1 all processors, -2 all but one, and so on."""
+    if value is None:
+        return 1
+    number = count("n_jobs", value, -(2**31))
+    if number == 0:
+        raise ValueError("n_jobs must not be 0: give a number of threads, or -1 for all processors")
+    return number if number > 0 else max(1, (os.cpu_count() or 1) + 1 + number)
+
+
+def integers(name: str, value: Any, length: int, low: int, high: int) -> Ints:
+    """`value` as int64 of shape (length,), every entry in low..high."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu" and array.size:
+        raise ValueError(f"{name} must be an array of integers, got dtype {array.dtype}")
+    check_shape(name, array, (length,))
+    bad = (array < low) | (array > high)
+    if bad.any():
+        at = first(bad)
+        raise ValueError(f"{name}[{show(at)}] = {array[at]} is out of range: it must lie in {low}..{high}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def offsets(value: Any, rows: int, rows_name: str) -> Ints:
+    """`value` as int64 (B + 1,): 0 = offsets[0] <= offsets[1] <= ... <= offsets[B] = rows."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu" or array.ndim != 1 or array.size < 1:
+        raise ValueError(f"offsets must be a 1-D array of integers with at least one entry, got {array!r}")
+    result = np.ascontiguousarray(array, dtype=np.int64)
+    if result[0] != 0:
+        raise ValueError(f"offsets[0] must be 0, got {result[0]}")
+    drops = np.diff(result) < 0
+    if drops.any():
+        at = int(np.argmax(drops))
+        raise ValueError(f"offsets must not decrease, but offsets[{at + 1}] = {result[at + 1]} < {result[at]}")
+    if result[-1] != rows:
+        raise ValueError(f"offsets[-1] must be the number of rows of {rows_name}, {rows}, got {result[-1]}")
+    return result
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """A NumPy generator from a generator, a seed or None."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if rng is None or (isinstance(rng, (int, np.integer)) and not isinstance(rng, bool) and rng >= 0):
+        return np.random.default_rng(rng)
+    raise ValueError(f"rng must be a numpy Generator, a non-negative integer seed or None, got {rng!r}")
+
+
+def one_each(name: str, value: Any, length: int) -> Sequence[Any]:
+    """`value` as a sequence of `length` entries."""
+    if not hasattr(value, "__len__") or not hasattr(value, "__getitem__"):
+        raise ValueError(f"{name} must be a sequence with one entry per sequence of the batch, got {value!r}")
+    if len(value) != length:
+        raise ValueError(f"{name} must have one entry per sequence, {length}, got {len(value)}")
+    result: Sequence[Any] = value
+    return result

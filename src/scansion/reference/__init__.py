@@ -1,0 +1,18 @@
+"""The specification: every recursion in plain NumPy, and brute force by enumeration.
+
+Nothing here is fast and nothing here is used to answer a user's question. Each native kernel has a twin in
+this package that states what it computes, and the tests demand that the two agree.
+
+========================================  ==========================================================
+:mod:`scansion.reference.enumeration`     all configurations of a tiny problem, scored by definition
+:mod:`scansion.reference.segment`         forward-backward over the pattern automaton, in log space
+:mod:`scansion.reference.chain`           forward-backward of a first-order chain, single and batched
+========================================  ==========================================================
+
+Conventions
+-----------
+Times are ``0 .. T-1``; a segment is a plain tuple ``(start, stop, label)`` with ``stop`` exclusive; all
+scores are natural logarithms and ``-inf`` means forbidden. ``L`` is the number of labels, ``M`` the longest
+segment, ``P`` the number of patterns. The sentinels ``BOS = -1`` and ``EOS = -2`` may open and close a
+pattern.
+"""

@@ -1,0 +1,1 @@
+"""Training: objectives, and optimisers that know only ``f(w) -> (loss, gradient)``."""
