@@ -51,15 +51,13 @@ inline int64_t carve_segment_work(const SegmentView& s, const TopologyView& n, d
   const int64_t T = s.length, M = s.max_length;
   w.S = n.states, w.K = n.keys, w.C = n.extent_classes, w.Q = n.start_classes + 1;
   w.Sp = padded(w.S), w.Kp = padded(w.K), w.Cp = padded(w.C), w.Qp = padded(w.Q);
-  w.start_rows = n.start_classes == 0 || s.start_stride == 0 ? 1 : T;
+  w.start_rows = n.start_classes == 0 || s.starts_stride == 0 ? 1 : T;
   w.row_stride = w.Cp > w.Kp ? w.Cp : w.Kp;
   Carver c{base};
-  if (!s.full) {
-    if (s.start) w.start_x = c.take((s.start_stride ? T : 1) * w.Cp);
-    if (s.inside) w.inside_x = c.take(T * w.Cp);
-    if (s.end) w.end_x = c.take(T * w.Cp);
-    if (s.by_length) w.length_x = c.take(M * w.Cp);
-  }
+  if (s.start) w.start_x = c.take((s.start_stride ? T : 1) * w.Cp);
+  if (s.inside) w.inside_x = c.take(T * w.Cp);
+  if (s.end) w.end_x = c.take(T * w.Cp);
+  if (s.by_length) w.length_x = c.take(M * w.Cp);
   w.start_w = c.take(w.start_rows * w.Qp);
   w.start_top = c.take(w.start_rows);
   w.start_low = c.take(w.start_rows);
@@ -105,7 +103,7 @@ inline void prepare_segment(const SegmentView& s, const TopologyView& n, double*
   carve_segment_work(s, n, block, w);
   const int64_t T = s.length, M = s.max_length, P = n.patterns;
   const auto extents = [&](const double* part, int64_t rows, double* out) {
-    gather_classes(part, rows, P, n.extent_pattern, n.extent_parent, w.C, w.Cp, 0.0, out);
+    gather_classes(part, rows, s.columns, n.extent_pattern, n.extent_parent, w.C, w.Cp, 0.0, out);
   };
   if (w.start_x) extents(s.start, s.start_stride ? T : 1, w.start_x);
   if (w.inside_x) extents(s.inside, T, w.inside_x);
@@ -116,7 +114,7 @@ inline void prepare_segment(const SegmentView& s, const TopologyView& n, double*
   for (int64_t r = 0; r < w.start_rows; ++r) {
     double* row = w.start_w + r * w.Qp;
     if (n.start_classes)
-      gather_classes(s.start + r * P, 1, P, n.start_pattern, n.start_parent, n.start_classes, w.Qp, -kInfinity, row);
+      gather_classes(s.starts + r * P, 1, P, n.start_pattern, n.start_parent, n.start_classes, w.Qp, -kInfinity, row);
     else
       for (int64_t q = 0; q < w.Qp; ++q) row[q] = -kInfinity;
     row[w.Q - 1] = n.bare_arcs ? 0.0 : -kInfinity;
@@ -140,23 +138,22 @@ inline double start_low(const SegmentWork& w, int64_t u) { return w.start_low[w.
 inline bool extent_row(const SegmentView& s, const TopologyView& n, const SegmentWork& w, int64_t u, int64_t d,
                        const double* inside, double* row) {
   const int64_t C = w.C, Cp = w.Cp;
+  const double* p1 = w.start_x ? w.start_x + (s.start_stride ? u : 0) * Cp : nullptr;
+  const double* p2 = w.end_x ? w.end_x + (u + d - 1) * Cp : nullptr;
+  const double* p3 = w.length_x ? w.length_x + (d - 1) * Cp : nullptr;
   if (s.full) {
-    const double* from = s.full + (u * s.full_stride + d - 1) * n.patterns;
-    for (int64_t c = 0; c < C; ++c)
-      row[c] = (n.extent_pattern[c] >= 0 ? from[n.extent_pattern[c]] : 0.0) +
-               (n.extent_parent[c] >= 0 ? row[n.extent_parent[c]] : 0.0);
-  } else {
-    const double* p1 = w.start_x ? w.start_x + (s.start_stride ? u : 0) * Cp : nullptr;
-    const double* p2 = w.end_x ? w.end_x + (u + d - 1) * Cp : nullptr;
-    const double* p3 = w.length_x ? w.length_x + (d - 1) * Cp : nullptr;
-    for (int64_t c = 0; c < Cp; c += kLanes) {
-      Vec x = w.inside_x ? load(inside + c) : splat(0.0);
-      if (p1) x = x + load(p1 + c);
-      if (p2) x = x + load(p2 + c);
-      if (p3) x = x + load(p3 + c);
-      store(row + c, x);
-    }
+    const double* from = s.full + (u * s.full_stride + d - 1) * s.columns;
+    gather_classes(from, 1, s.columns, n.extent_pattern, n.extent_parent, C, Cp, 0.0, row);
+  } else if (!w.inside_x) {
+    row_zero(row, Cp);
   }
+  if (w.inside_x && !s.full)
+    for (int64_t c = 0; c < Cp; c += kLanes) store(row + c, load(inside + c));
+  else if (w.inside_x)
+    row_add(row, inside, Cp);
+  if (p1) row_add(row, p1, Cp);
+  if (p2) row_add(row, p2, Cp);
+  if (p3) row_add(row, p3, Cp);
   bool any = true;
   if (s.runs) {
     any = false;
@@ -175,16 +172,18 @@ inline bool extent_row(const SegmentView& s, const TopologyView& n, const Segmen
 // The same key by key, with the patterns that end in EOS: for the segments that end the sequence.
 inline void final_row(const SegmentView& s, const TopologyView& n, const SegmentWork& w, int64_t u, int64_t d,
                       const double* classes, double* tail, double* row) {
-  const int64_t P = n.patterns;
+  const int64_t P = s.columns;
   for (int64_t e = 0; e < n.end_classes; ++e) {
     const int64_t z = n.end_pattern[e];
     double x = n.end_parent[e] >= 0 ? tail[n.end_parent[e]] : 0.0;
-    if (s.full) x += s.full[(u * s.full_stride + d - 1) * P + z];
-    if (s.start) x += s.start[u * s.start_stride + z];
-    if (s.inside)
-      for (int64_t t = u; t < u + d; ++t) x += s.inside[t * P + z];
-    if (s.end) x += s.end[(u + d - 1) * P + z];
-    if (s.by_length) x += s.by_length[(d - 1) * P + z];
+    if (s.starts) x += s.starts[u * s.starts_stride + z];
+    if (z < P) {
+      if (s.full) x += s.full[(u * s.full_stride + d - 1) * P + z];
+      if (s.inside)
+        for (int64_t t = u; t < u + d; ++t) x += s.inside[t * P + z];
+      if (s.end) x += s.end[(u + d - 1) * P + z];
+      if (s.by_length) x += s.by_length[(d - 1) * P + z];
+    }
     tail[e] = x;
   }
   for (int64_t k = 0; k < w.K; ++k)
@@ -387,7 +386,7 @@ struct SegmentSink {
     if (answer.full) {
       if (c != w.sum_c)
         for (int64_t i = 0; i < w.C; ++i) w.sum_c[i] = c[i];
-      emit(w.sum_c, answer.full + at * n.patterns);
+      emit(w.sum_c, answer.full + at * s.columns);
     }
   }
 
@@ -397,12 +396,13 @@ struct SegmentSink {
     for (int64_t k = 0; k < w.K; ++k)
       if (n.key_end[k] >= 0) w.tail[n.key_end[k]] += q[k];
     fold(w.tail, n.end_parent, n.end_classes);
-    const int64_t P = n.patterns;
+    const int64_t P = s.columns;
     for (int64_t e = 0; e < n.end_classes; ++e) {
       const int64_t z = n.end_pattern[e];
       const double p = w.tail[e];
+      if (answer.starts) answer.starts[u * s.starts_stride + z] += p;
+      if (z >= P) continue;
       if (answer.full) answer.full[(u * answer.stride + d - 1) * P + z] += p;
-      if (answer.start) answer.start[u * s.start_stride + z] += p;
       if (answer.inside)
         for (int64_t t = u; t < u + d; ++t) answer.inside[t * P + z] += p;
       if (answer.end) answer.end[(u + d - 1) * P + z] += p;
@@ -412,15 +412,15 @@ struct SegmentSink {
 
   // classes (Qp,): posteriors of the start classes for segments that start at u; is used up
   void starts(int64_t u, double* classes) const {
-    if (!answer.start) return;
+    if (!answer.starts) return;
     fold(classes, n.start_parent, n.start_classes);
-    double* out = answer.start + u * s.start_stride;
+    double* out = answer.starts + u * s.starts_stride;
     for (int64_t i = 0; i < n.start_classes; ++i) out[n.start_pattern[i]] += classes[i];
   }
 
   // Sums over positions. A class covers t if more of its segments started up to t than ended before t.
   void close() const {
-    const int64_t T = s.length, P = n.patterns;
+    const int64_t T = s.length, P = s.columns;
     double* cover = w.inside_c;
     row_zero(cover, w.Cp);
     for (int64_t t = 0; t < T; ++t) {
@@ -446,11 +446,12 @@ struct SegmentSink {
 
 // back to zero what a sweep that gave up had added
 inline void clear(const SegmentView& s, const TopologyView& n, SegmentAnswer& answer) {
-  const int64_t T = s.length, M = s.max_length, P = n.patterns;
+  const int64_t T = s.length, M = s.max_length, P = s.columns;
   if (answer.labels) row_zero(answer.labels, T * n.labels);
   if (answer.boundaries) row_zero(answer.boundaries, T);
   if (answer.segments) row_zero(answer.segments, T * answer.stride * n.labels);
   if (answer.full) row_zero(answer.full, T * answer.stride * P);
+  if (answer.starts) row_zero(answer.starts, s.starts_stride ? T * n.patterns : n.patterns);
   if (answer.start) row_zero(answer.start, s.start_stride ? T * P : P);
   if (answer.inside) row_zero(answer.inside, T * P);
   if (answer.end) row_zero(answer.end, T * P);
@@ -534,7 +535,7 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
       if (!(row_smallest(w.h, w.Kp) * exp_scalar(start_low(w, u)) > kNoUnderflow)) lossless = false;
       if (!lossless && too_small(w.state, w.S, -1)) return false;
     }
-    if (n.start_classes && sink.answer.start) {
+    if (n.start_classes && sink.answer.starts) {
       // g was rescaled after its sums were taken: g_scale - a_scale holds by how much
       const double back = log_ratio(w.a_scale[u], reference, log_z) + start_top(w, u) + top;
       if (back > 600.0) return false;

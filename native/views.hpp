@@ -78,18 +78,22 @@ struct TopologyView {
 };
 
 // One sequence of a segment lattice (a chain of any order is the case max_length = 1).
-// Pattern z scores full[u, d-1, z], or
-// start[u, z] + sum_{u <= t < v} inside[t, z] + end[v-1, z] + by_length[d-1, z] with d = v - u.
+// Pattern z on segment [u, v), d = v - u, scores starts[u, z] if it depends on u alone (a start class), else
+// full[u, d-1, z] + start[u, z] + sum_{u <= t < v} inside[t, z] + end[v-1, z] + by_length[d-1, z]; null is zero.
+// Patterns that end in EOS take starts and, where there is a column for them, all of the others.
 struct SegmentView {
   int64_t length = 0;      // T
   int64_t max_length = 1;  // M, no longer than the sequence
-  const double* full = nullptr;       // (T, full_stride, P) or null
+  const double* starts = nullptr;     // (T, P) or (P,); null only without start classes
+  int64_t starts_stride = 0;          // P, or 0 for the same at every position
+  int64_t columns = 0;                // patterns 0..columns-1 have a column in the arrays below
+  const double* full = nullptr;       // (T, full_stride, columns)
   int64_t full_stride = 1;            // >= M
-  const double* start = nullptr;      // (T, P) or (P,), or null
-  int64_t start_stride = 0;           // P or 0
-  const double* inside = nullptr;     // (T, P) or null
-  const double* end = nullptr;        // (T, P) or null
-  const double* by_length = nullptr;  // (M, P) or null
+  const double* start = nullptr;      // (T, columns) or (columns,)
+  int64_t start_stride = 0;           // columns or 0
+  const double* inside = nullptr;     // (T, columns)
+  const double* end = nullptr;        // (T, columns)
+  const double* by_length = nullptr;  // (M, columns)
   const int32_t* runs = nullptr;      // (T, L) or null: the longest segment of label y that may start at t
   const uint8_t* may_end = nullptr;   // (T,) or null: a segment may end at t (its last position)
 };
@@ -139,17 +143,18 @@ struct SegmentWork {
   double* length_e = nullptr;    // (M, Cp): expected lengths
 };
 
-// Where answers go; null pointers are not asked for; arrays come in zeroed.
+// Where answers go, in the shapes of the view; null pointers are not asked for; arrays come in zeroed.
 struct SegmentAnswer {
   double* labels = nullptr;      // (T, L)
   double* boundaries = nullptr;  // (T,)
   int64_t stride = 1;            // >= M
   double* segments = nullptr;    // (T, stride, L)
-  double* full = nullptr;        // (T, stride, P)
-  double* start = nullptr;       // (T, P); or += into (P,) if the view's start_stride is 0
-  double* inside = nullptr;      // (T, P)
-  double* end = nullptr;         // (T, P)
-  double* by_length = nullptr;   // += (M, P)
+  double* full = nullptr;        // (T, stride, columns)
+  double* starts = nullptr;
+  double* start = nullptr;
+  double* inside = nullptr;
+  double* end = nullptr;
+  double* by_length = nullptr;
   double log_partition = 0.0;
 };
 

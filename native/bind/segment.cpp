@@ -10,20 +10,27 @@ namespace {
 class SegmentBatch {
  public:
   SegmentBatch(const PatternAutomaton& automaton, const Topology& topology, Int64s offsets, int64_t max_length,
-               std::optional<Doubles> full, std::optional<Doubles> start, std::optional<Doubles> inside,
+               std::optional<Doubles> starts, std::optional<Doubles> full, std::optional<Doubles> start, std::optional<Doubles> inside,
                std::optional<Doubles> end, std::optional<Doubles> by_length, std::optional<Int32s> runs,
                std::optional<Bytes> may_end)
       : automaton_(automaton),
         net_(topology.view()),
         offsets_(std::move(offsets)),
         max_length_(max_length),
+        starts_(std::move(starts)),
         full_(std::move(full)),
         start_(std::move(start)),
         inside_(std::move(inside)),
         end_(std::move(end)),
         by_length_(std::move(by_length)),
         runs_(std::move(runs)),
-        may_end_(std::move(may_end)) {}
+        may_end_(std::move(may_end)) {
+    in_extent_.assign(static_cast<size_t>(net_.patterns), 0);
+    for (int64_t c = 0; c < net_.extent_classes; ++c)
+      if (net_.extent_pattern[c] >= 0) in_extent_[net_.extent_pattern[c]] = 1;
+    for (const auto* part : {&full_, &start_, &inside_, &end_, &by_length_})
+      if (*part) columns_ = static_cast<int64_t>((*part)->shape((*part)->ndim() - 1));
+  }
 
   int64_t size() const { return static_cast<int64_t>(offsets_.size()) - 1; }
   int64_t offset(int64_t i) const { return offsets_.data()[i]; }
@@ -31,19 +38,26 @@ class SegmentBatch {
   int64_t max_length() const { return max_length_; }
   const TopologyView& net() const { return net_; }
   const PatternAutomaton& automaton() const { return automaton_; }
+  int64_t columns() const { return columns_; }
+  // pattern z is scored by extent; else by starts (so are patterns that end in EOS)
+  bool in_extent(int64_t z) const { return in_extent_[z]; }
   bool start_varies() const { return start_ && start_->ndim() == 2; }
+  bool starts_vary() const { return starts_ && starts_->ndim() == 2; }
 
   SegmentView view(int64_t i) const {
-    const int64_t P = net_.patterns, first = offset(i);
+    const int64_t C = columns_, first = offset(i);
     SegmentView v;
     v.length = length(i);
     v.max_length = std::max<int64_t>(1, std::min(max_length_, v.length));
+    v.starts_stride = starts_vary() ? net_.patterns : 0;
+    if (starts_) v.starts = starts_->data() + first * v.starts_stride;
+    v.columns = C;
     v.full_stride = max_length_;
-    if (full_) v.full = full_->data() + first * max_length_ * P;
-    v.start_stride = start_varies() ? P : 0;
+    if (full_) v.full = full_->data() + first * max_length_ * C;
+    v.start_stride = start_varies() ? C : 0;
     if (start_) v.start = start_->data() + first * v.start_stride;
-    if (inside_) v.inside = inside_->data() + first * P;
-    if (end_) v.end = end_->data() + first * P;
+    if (inside_) v.inside = inside_->data() + first * C;
+    if (end_) v.end = end_->data() + first * C;
     v.by_length = data_or_null<double>(by_length_);
     if (runs_) v.runs = runs_->data() + first * net_.labels;
     if (may_end_) v.may_end = may_end_->data() + first;
@@ -68,27 +82,57 @@ class SegmentBatch {
   const TopologyView& net_;
   Int64s offsets_;
   int64_t max_length_;
-  std::optional<Doubles> full_, start_, inside_, end_, by_length_;
+  std::optional<Doubles> starts_, full_, start_, inside_, end_, by_length_;
+  int64_t columns_ = 0;
+  std::vector<uint8_t> in_extent_;
   std::optional<Int32s> runs_;
   std::optional<Bytes> may_end_;
 };
 
+// A gradient that several sequences share: summed by chunk, chunks added up in order.
+class SharedSum {
+ public:
+  SharedSum(const std::optional<DoublesOut>& out, bool shared, int64_t chunks)
+      : out_(out && shared ? out->data() : nullptr), size_(out_ ? static_cast<int64_t>(out->size()) : 0) {
+    sums_.assign(static_cast<size_t>(chunks * size_), 0.0);
+  }
+  explicit operator bool() const { return out_ != nullptr; }
+  // zeroed space for one sequence, then added to the chunk's sum
+  double* open(std::vector<double>& one) const {
+    one.assign(static_cast<size_t>(size_), 0.0);
+    return one.data();
+  }
+  void close(const std::vector<double>& one, int64_t chunk) {
+    for (int64_t i = 0; i < size_; ++i) sums_[chunk * size_ + i] += one[i];
+  }
+  ~SharedSum() {
+    for (size_t i = 0; i < sums_.size(); ++i) out_[static_cast<int64_t>(i) % size_] += sums_[i];
+  }
+
+ private:
+  double* out_;
+  int64_t size_;
+  std::vector<double> sums_;
+};
+
 int64_t posteriors(const SegmentBatch& batch, const DoublesOut& log_partition, std::optional<DoublesOut> labels,
                    std::optional<DoublesOut> boundaries, std::optional<DoublesOut> segments,
-                   std::optional<DoublesOut> full, std::optional<DoublesOut> start, std::optional<DoublesOut> inside,
-                   std::optional<DoublesOut> end, std::optional<DoublesOut> by_length, int64_t threads) {
+                   std::optional<DoublesOut> starts, std::optional<DoublesOut> full, std::optional<DoublesOut> start,
+                   std::optional<DoublesOut> inside, std::optional<DoublesOut> end, std::optional<DoublesOut> by_length,
+                   int64_t threads) {
   nb::gil_scoped_release release;
   const TopologyView& net = batch.net();
-  const int64_t L = net.labels, P = net.patterns, M = batch.max_length();
-  const bool backward = labels || boundaries || segments || full || start || inside || end || by_length;
-  const bool shared_start = start && !batch.start_varies();
+  const int64_t L = net.labels, C = batch.columns(), M = batch.max_length();
+  const bool backward =
+      labels || boundaries || segments || starts || full || start || inside || end || by_length;
   const Chunks chunks(batch.size());
-  std::vector<double> start_sums(shared_start ? static_cast<size_t>(chunks.chunks * P) : 0, 0.0);
-  std::vector<double> length_sums(by_length ? static_cast<size_t>(chunks.chunks * M * P) : 0, 0.0);
+  SharedSum starts_sum(starts, !batch.starts_vary(), chunks.chunks);
+  SharedSum start_sum(start, !batch.start_varies(), chunks.chunks);
+  SharedSum length_sum(by_length, true, chunks.chunks);
   std::vector<Workspace> work(std::max<int64_t>(1, threads));
   std::atomic<int64_t> escaped{0};
   parallel_for(chunks.chunks, threads, [&](int64_t chunk, int64_t worker) {
-    std::vector<double> one_start(shared_start ? P : 0), one_length(by_length ? M * P : 0);
+    std::vector<double> one_starts, one_start, one_length;
     for (int64_t i = chunks.begin(chunk); i < chunks.end(chunk); ++i) {
       const SegmentView view = batch.view(i);
       const int64_t first = batch.offset(i);
@@ -97,37 +141,27 @@ int64_t posteriors(const SegmentBatch& batch, const DoublesOut& log_partition, s
       if (labels) answer.labels = labels->data() + first * L;
       if (boundaries) answer.boundaries = boundaries->data() + first;
       if (segments) answer.segments = segments->data() + first * M * L;
-      if (full) answer.full = full->data() + first * M * P;
-      if (shared_start) {
-        std::fill(one_start.begin(), one_start.end(), 0.0);
-        answer.start = one_start.data();
-      } else if (start) {
-        answer.start = start->data() + first * P;
-      }
-      if (inside) answer.inside = inside->data() + first * P;
-      if (end) answer.end = end->data() + first * P;
-      if (by_length) {
-        std::fill(one_length.begin(), one_length.end(), 0.0);
-        answer.by_length = one_length.data();
-      }
+      if (full) answer.full = full->data() + first * M * C;
+      if (starts) answer.starts = starts_sum ? starts_sum.open(one_starts) : starts->data() + first * net.patterns;
+      if (start) answer.start = start_sum ? start_sum.open(one_start) : start->data() + first * C;
+      if (inside) answer.inside = inside->data() + first * C;
+      if (end) answer.end = end->data() + first * C;
+      if (by_length) answer.by_length = length_sum.open(one_length);
       double* block = work[worker].take(kernels().segment_workspace(view, net));
       if (!kernels().segment_posteriors(view, net, block, backward, answer)) ++escaped;
       log_partition.data()[i] = answer.log_partition;
-      for (size_t z = 0; z < one_start.size(); ++z) start_sums[chunk * P + z] += one_start[z];
-      for (size_t z = 0; z < one_length.size(); ++z) length_sums[chunk * M * P + z] += one_length[z];
+      if (starts_sum) starts_sum.close(one_starts, chunk);
+      if (start_sum) start_sum.close(one_start, chunk);
+      if (length_sum) length_sum.close(one_length, chunk);
     }
   });
-  for (int64_t chunk = 0; chunk < chunks.chunks; ++chunk) {
-    for (int64_t z = 0; shared_start && z < P; ++z) start->data()[z] += start_sums[chunk * P + z];
-    for (int64_t z = 0; by_length && z < M * P; ++z) by_length->data()[z] += length_sums[chunk * M * P + z];
-  }
   return escaped;
 }
 
 // One segmentation per sequence: segments (n, 3) start, stop, label; firsts (B + 1,).
 void scores(const SegmentBatch& batch, const Int64s& segments, const Int64s& firsts, const DoublesOut& out) {
   const PatternAutomaton& net = batch.automaton();
-  const int64_t P = net.patterns();
+  const int64_t P = batch.columns();
   for (int64_t i = 0; i < batch.size(); ++i) {
     const SegmentView v = batch.view(i);
     double sum = 0.0, lost = 0.0;
@@ -148,8 +182,10 @@ void scores(const SegmentBatch& batch, const Int64s& segments, const Int64s& fir
       if (v.runs && d > v.runs[start * net.labels() + label]) possible = false;
       if (v.may_end && !v.may_end[stop - 1]) possible = false;
       const auto add_pattern = [&](int64_t z) {
+        if (v.starts && !batch.in_extent(z)) add(v.starts[start * v.starts_stride + z]);
+        if (z >= P) return;
         if (v.full) add(v.full[(start * v.full_stride + d - 1) * P + z]);
-        if (v.start) add(v.start[start * v.start_stride + z]);
+        if (v.start && batch.in_extent(z)) add(v.start[start * v.start_stride + z]);
         for (int64_t t = start; v.inside && t < stop; ++t) add(v.inside[t * P + z]);
         if (v.end) add(v.end[(stop - 1) * P + z]);
         if (v.by_length) add(v.by_length[(d - 1) * P + z]);
@@ -202,12 +238,13 @@ void bind_segment(nb::module_& m) {
   nb::class_<SegmentBatch>(m, "SegmentBatch", "Segment lattices on a pattern automaton, ragged.")
       .def(nb::init<const PatternAutomaton&, const Topology&, Int64s, int64_t, std::optional<Doubles>,
                     std::optional<Doubles>, std::optional<Doubles>, std::optional<Doubles>, std::optional<Doubles>,
-                    std::optional<Int32s>, std::optional<Bytes>>(),
-           nb::arg("automaton"), nb::arg("topology"), nb::arg("offsets"), nb::arg("max_length"), nb::arg("full").none(),
+                    std::optional<Doubles>, std::optional<Int32s>, std::optional<Bytes>>(),
+           nb::arg("automaton"), nb::arg("topology"), nb::arg("offsets"), nb::arg("max_length"),
+           nb::arg("starts").none(), nb::arg("full").none(),
            nb::arg("start").none(), nb::arg("inside").none(), nb::arg("end").none(), nb::arg("by_length").none(),
            nb::arg("runs").none(), nb::arg("may_end").none(), nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
       .def("posteriors", &posteriors, nb::arg("log_partition"), nb::arg("labels").none(), nb::arg("boundaries").none(),
-           nb::arg("segments").none(), nb::arg("full").none(), nb::arg("start").none(), nb::arg("inside").none(),
+           nb::arg("segments").none(), nb::arg("starts").none(), nb::arg("full").none(), nb::arg("start").none(), nb::arg("inside").none(),
            nb::arg("end").none(), nb::arg("by_length").none(), nb::arg("threads"),
            "Fills what is asked for (arrays of zeros); returns how many sequences needed the log-space kernel.")
       .def("best", &Questions::best, nb::arg("threads"))

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
         SegmentLattice,
         SegmentParts,
     )
+    from scansion.models import CRF, SemiCRF
+    from scansion.models.files import load
 
 _HOME = {
     "BOS": "scansion.lattice",
     "EOS": "scansion.lattice",
+    "CRF": "scansion.models",
     "ChainBatch": "scansion.lattice",
     "ChainLattice": "scansion.lattice",
     "PatternAutomaton": "scansion.lattice",
@@ -31,10 +34,14 @@ _HOME = {
     "SegmentBatch": "scansion.lattice",
     "SegmentLattice": "scansion.lattice",
     "SegmentParts": "scansion.lattice",
+    "SemiCRF": "scansion.models",
+    "load": "scansion.models.files",
 }
+_MODULES = ("data", "features", "lattice", "metrics", "reference", "schemes")
 
 __all__ = [
     "BOS",
+    "CRF",
     "EOS",
     "ChainBatch",
     "ChainLattice",
@@ -43,6 +50,8 @@ __all__ = [
     "SegmentBatch",
     "SegmentLattice",
     "SegmentParts",
+    "SemiCRF",
+    "load",
 ]
 
 
@@ -53,7 +62,7 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         value = version("scansion")
-    elif name in ("lattice", "metrics", "reference", "schemes"):
+    elif name in _MODULES:
         value = import_module(f"scansion.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -62,4 +71,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__", "lattice", "metrics", "reference", "schemes"])
+    return sorted([*__all__, "__version__", *_MODULES])

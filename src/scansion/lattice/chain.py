@@ -36,18 +36,18 @@ class ChainMarginals:
         fraction of its cost.
     """
 
-    def __init__(self, core: DenseCore | PatternCore, n_jobs: int, labels: Floats, patterns: Floats | None) -> None:
+    def __init__(self, core: DenseCore | PatternCore, n_jobs: int, labels: Floats) -> None:
         self._core = core
         self._n_jobs = n_jobs
         self.labels = labels
-        self._patterns = patterns
 
-    @property
+    @cached_property
     def patterns(self) -> Floats:
         """(T, P) posterior of each pattern."""
-        if self._patterns is None:
+        if isinstance(self._core, DenseCore):
             raise AttributeError("a lattice made from unary and transition scores has no patterns; see transitions")
-        return self._patterns
+        out: Floats = self._core.posteriors(self._n_jobs, gradient=True)["starts"]
+        return out
 
     @cached_property
     def transitions(self) -> Floats:
@@ -102,7 +102,7 @@ class ChainBatch(Batch[Ints, ChainMarginals]):
         net = automaton(patterns, n_labels)
         values = checks.scores("scores", scores, ("N", len(net.patterns)))
         cuts = checks.offsets(offsets, len(values), "scores")
-        core = PatternCore(net, cuts, 1, start=values)
+        core = PatternCore.additive(net, cuts, 1, start=values)
         batch: ChainBatch = cls._of(core, checks.jobs(n_jobs))
         return batch
 
@@ -114,8 +114,14 @@ class ChainBatch(Batch[Ints, ChainMarginals]):
         """Posteriors: ``labels`` (N, L), and ``transitions`` and ``transition_counts``, or ``patterns`` (N, P)."""
         answer = self._core.posteriors(self.n_jobs)
         self._possible(answer["log_partition"])
-        assert isinstance(self._core, (DenseCore, PatternCore))
-        return ChainMarginals(self._core, self.n_jobs, answer["labels"], answer.get("start"))
+        return ChainMarginals(self._core, self.n_jobs, answer["labels"])
+
+    def best_labels(self) -> Ints:
+        """Labels of the best configurations, rows of all sequences one after another: (N,), as `viterbi`."""
+        steps = self._core.best(self.n_jobs)[0]
+        if len(steps) < self.offsets[-1] or (len(steps) and steps[:, 2].min() < 0):
+            self.log_partition()  # says which sequence has no configuration
+        return np.ascontiguousarray(steps[:, 2])
 
     def _config(self, steps: Ints) -> Ints:
         return steps[:, 2].copy()
@@ -172,7 +178,7 @@ class ChainLattice(Lattice[Ints, ChainMarginals]):
         """
         net = automaton(patterns, n_labels)
         values = checks.scores("scores", scores, ("T", len(net.patterns)))
-        core = PatternCore(net, np.array([0, len(values)]), 1, start=values)
+        core = PatternCore.additive(net, np.array([0, len(values)]), 1, start=values)
         lattice: ChainLattice = cls._of(ChainBatch._of(core, 1))
         return lattice
 

@@ -104,15 +104,19 @@ class DenseCore:
 
 @dataclass(frozen=True)
 class PatternCore:
-    """Segment lattices on an automaton; scores `full` (N, M, P), or the parts of the additive form.
+    """Segment lattices on an automaton.
 
-    Parts: start (N, P) or (P,), inside and end (N, P), by_length (M, P). `extent` (P,) marks the patterns that score
-    more than a start part; the kernel keeps the others out of its loop over lengths.
+    A pattern's score on segment [u, v) of length d is either ``starts[u, z]`` or, where `extent` (P,) is true, the sum
+    of ``full[u, d-1, z]``, ``start[u, z]``, ``inside`` over the segment, ``end[v-1, z]`` and ``by_length[d-1, z]``.
+    The kernel keeps the former out of its loop over lengths. Arrays: starts (N, P) or (P,); full (N, M, C), start
+    (N, C) or (C,), inside and end (N, C), by_length (M, C) with columns for the patterns 0..C-1; None is zero.
     """
 
     automaton: PatternAutomaton
     offsets: Ints
     max_length: int
+    extent: Bools
+    starts: Floats | None = None
     full: Floats | None = None
     start: Floats | None = None
     inside: Floats | None = None
@@ -120,40 +124,46 @@ class PatternCore:
     by_length: Floats | None = None
     known: Constraints = Constraints()
 
+    @classmethod
+    def additive(
+        cls,
+        automaton: PatternAutomaton,
+        offsets: Ints,
+        max_length: int,
+        *,
+        start: Floats | None = None,
+        inside: Floats | None = None,
+        end: Floats | None = None,
+        by_length: Floats | None = None,
+        gradient: bool = False,
+    ) -> PatternCore:
+        """From parts with a column for every pattern.
+
+        Patterns that score nothing but a start leave the loop over lengths; not so for a gradient, which exists also
+        where a part happens to be zero.
+        """
+        extent = np.zeros(len(automaton.patterns), np.bool_)
+        for part in (inside, end, by_length):
+            if part is not None:
+                extent |= True if gradient else part.any(axis=0)
+        starts = np.zeros(len(automaton.patterns)) if start is None else start
+        return cls(automaton, offsets, max_length, extent, starts, None, start, inside, end, by_length)
+
     @property
     def n_labels(self) -> int:
         return self.automaton.n_labels
 
-    @property
-    def n_patterns(self) -> int:
-        return len(self.automaton.patterns)
-
     @cached_property
     def native(self) -> _core.SegmentBatch:
-        extent = np.full(self.n_patterns, self.full is not None)
-        for part in (self.inside, self.end, self.by_length):
-            if part is not None:
-                extent |= part.any(axis=0)
-        return self._build(extent)
-
-    @cached_property
-    def native_with_gradient(self) -> _core.SegmentBatch:
-        """The same for gradients, which exist also where a part's score happens to be zero."""
-        parts = (self.full, self.inside, self.end, self.by_length)
-        return self._build(np.full(self.n_patterns, any(part is not None for part in parts)))
-
-    def _build(self, extent: Bools) -> _core.SegmentBatch:
-        start = self.start
-        if start is None and self.full is None:
-            start = np.zeros(self.n_patterns)
         runs, may_end = self.known.runs(self.offsets, self.n_labels, self.max_length)
         return _core.SegmentBatch(
             self.automaton._native,
-            self.automaton.topology(extent),
+            self.automaton.topology(self.extent),
             self.offsets,
             self.max_length,
+            self.starts,
             self.full,
-            start,
+            self.start,
             self.inside,
             self.end,
             self.by_length,
@@ -165,13 +175,14 @@ class PatternCore:
         first, last = int(self.offsets[b]), int(self.offsets[b + 1])
 
         def cut(rows: Floats | None) -> Floats | None:
-            return None if rows is None else rows[first:last]
+            return rows if rows is None or rows.ndim == 1 else rows[first:last]
 
         return replace(
             self,
             offsets=np.array([0, last - first]),
+            starts=cut(self.starts),
             full=cut(self.full),
-            start=self.start if self.start is None or self.start.ndim == 1 else cut(self.start),
+            start=cut(self.start),
             inside=cut(self.inside),
             end=cut(self.end),
             known=self.known.rows(first, last),
@@ -179,28 +190,29 @@ class PatternCore:
 
     def log_partitions(self, threads: int) -> Floats:
         out = np.empty(len(self.offsets) - 1)
-        self.native.posteriors(out, None, None, None, None, None, None, None, None, threads)
+        self.native.posteriors(out, None, None, None, None, None, None, None, None, None, threads)
         return out
 
-    def posteriors(self, threads: int, *, segments: bool = False, patterns: bool = True) -> dict[str, Any]:
+    def posteriors(self, threads: int, *, segments: bool = False, gradient: bool = False) -> dict[str, Any]:
+        """Labels and boundaries, and on demand segments and the gradient with respect to every array of scores."""
         n = int(self.offsets[-1])
 
         def like(part: Floats | None) -> Floats | None:
-            return np.zeros(part.shape) if patterns and part is not None else None
+            return np.zeros(part.shape) if gradient and part is not None else None
 
         out: dict[str, Any] = {
             "log_partition": np.empty(len(self.offsets) - 1),
             "labels": np.zeros((n, self.n_labels)),
             "boundaries": np.zeros(n),
             "segments": np.zeros((n, self.max_length, self.n_labels)) if segments else None,
+            "starts": like(self.starts),
             "full": like(self.full),
             "start": like(self.start),
             "inside": like(self.inside),
             "end": like(self.end),
             "by_length": like(self.by_length),
         }
-        native = self.native_with_gradient if patterns else self.native
-        out["escaped"] = native.posteriors(**out, threads=threads)
+        out["escaped"] = self.native.posteriors(**out, threads=threads)
         return out
 
     def best(self, threads: int) -> Packed:

@@ -7,6 +7,7 @@ the sequence are ignored. A batch holds the rows of all sequences one after anot
 from __future__ import annotations
 
 import operator
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -64,13 +65,27 @@ class SegmentMarginals:
     @cached_property
     def patterns(self) -> Floats | SegmentParts:
         """(T, M, P), or parts: the gradient of log Z."""
-        answer = self._core.posteriors(self._n_jobs)
-        return SegmentParts(answer["start"], answer["inside"], answer["end"], answer["by_length"])
+        core = self._core
+        whole = PatternCore.additive(
+            core.automaton,
+            core.offsets,
+            core.max_length,
+            start=core.start,
+            inside=core.inside,
+            end=core.end,
+            by_length=core.by_length,
+            gradient=True,
+        )
+        answer = replace(whole, known=core.known).posteriors(self._n_jobs, gradient=True)
+        start = answer["start"]
+        if start is not None:  # a pattern is scored by one of the two, and patterns that end in EOS by starts
+            start = start + answer["starts"]
+        return SegmentParts(start, answer["inside"], answer["end"], answer["by_length"])
 
     @cached_property
     def segments(self) -> Floats:
         """(T, M, L) posterior of each segment."""
-        out: Floats = self._core.posteriors(self._n_jobs, segments=True, patterns=False)["segments"]
+        out: Floats = self._core.posteriors(self._n_jobs, segments=True)["segments"]
         return out
 
 
@@ -129,7 +144,7 @@ class SegmentBatch(Batch[Segmentation, SegmentMarginals]):
         core = self._core
         assert isinstance(core, PatternCore)
         full = core.full is not None
-        answer = core.posteriors(self.n_jobs, segments=full, patterns=full)
+        answer = core.posteriors(self.n_jobs, segments=full, gradient=full)
         self._possible(answer["log_partition"])
         return SegmentMarginals(core, self.n_jobs, answer)
 
@@ -220,7 +235,7 @@ class SegmentLattice(Lattice[Segmentation, SegmentMarginals]):
 def _full(net: Any, offsets: Ints, values: Floats) -> PatternCore:
     if values.shape[1] == 0:
         raise ValueError(f"scores must allow segments of length 1 at least, got shape {values.shape}")
-    return PatternCore(net, offsets, values.shape[1], full=values)
+    return PatternCore(net, offsets, values.shape[1], np.ones(len(net.patterns), np.bool_), full=values)
 
 
 def _parts(patterns: Any, n_labels: int, max_length: int, given: SegmentParts, offsets: Any) -> PatternCore:
@@ -242,7 +257,7 @@ def _parts(patterns: Any, n_labels: int, max_length: int, given: SegmentParts, o
         raise ValueError("at least one of start, inside, end must be given as an array of shape (T, patterns)")
     by_length = None if given.length is None else checks.scores("length", given.length, (longest, size))
     cuts = np.array([0, rows]) if offsets is None else checks.offsets(offsets, rows, "start, inside and end")
-    return PatternCore(
+    return PatternCore.additive(
         net,
         cuts,
         longest,

@@ -1,0 +1,152 @@
+// Which features exist: the pairs of attribute and label pattern that occur in training (as in CRFsuite), counted.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "flat_model.hpp"
+
+namespace scansion {
+
+// What is known for certain of the sequences: stretches of known segments.
+struct KnownSegments {
+  const DataView& data;
+  const PatternAutomaton& automaton;
+  const int32_t* labels;  // (N,) -1: unknown
+  const int8_t* ends;     // (N,) 1, 0 or -1; null: every position ends a segment
+
+  // use(b, start, stop, patterns that match), positions within sequence b. A pattern that would reach back over
+  // something unknown does not match.
+  template <class Use>
+  void each(const Use& use) const {
+    const int64_t L = automaton.labels();
+    int64_t root = automaton.next(automaton.initial(), 0);  // any state leads to the empty one by its suffixes
+    while (automaton.state_suffix(root) >= 0) root = automaton.state_suffix(root);
+    std::vector<int32_t> matched;
+    for (int64_t b = 0; b < data.sequences; ++b) {
+      const int64_t first = data.offsets[b], length = data.offsets[b + 1] - first;
+      int64_t state = automaton.initial();
+      for (int64_t start = 0; start < length;) {
+        const int32_t y = labels[first + start];
+        int64_t stop = start + 1;
+        bool known = y >= 0 && y < L;
+        if (ends && known) {
+          while (stop < length && ends[first + stop - 1] == 0 && labels[first + stop] == y) ++stop;
+          known = ends[first + stop - 1] == 1;
+        }
+        if (!known) {
+          state = root;
+          start = stop;
+          continue;
+        }
+        matched.clear();
+        for (int32_t z = automaton.match(state, y); z >= 0; z = automaton.pattern_suffix(z)) matched.push_back(z);
+        state = automaton.next(state, y);
+        if (stop == length)
+          for (int32_t z = automaton.end_match(state); z >= 0; z = automaton.pattern_suffix(z)) matched.push_back(z);
+        use(b, start, stop, matched);
+        start = stop;
+      }
+    }
+  }
+};
+
+struct FeatureTable {
+  std::vector<int64_t> rows;     // (attributes + 1,)
+  std::vector<int32_t> pattern;  // sorted within a row
+};
+
+// Groups (attribute, pattern, value) triples by attribute; keeps pairs whose summed value is at least `least`.
+class PairCounter {
+ public:
+  explicit PairCounter(int64_t attributes) : counts_(static_cast<size_t>(attributes) + 1, 0) {}
+
+  void add(int32_t attribute, int32_t pattern, double value) {
+    attribute_.push_back(attribute);
+    pattern_.push_back(pattern);
+    if (value != 1.0 && value_.empty()) value_.assign(pattern_.size() - 1, 1.0);
+    if (!value_.empty() || value != 1.0) value_.push_back(value);
+    ++counts_[attribute + 1];
+  }
+
+  FeatureTable finish(double least) {
+    const int64_t attributes = static_cast<int64_t>(counts_.size()) - 1;
+    std::partial_sum(counts_.begin(), counts_.end(), counts_.begin());
+    struct Entry {
+      int32_t pattern;
+      double value;
+    };
+    std::vector<Entry> sorted(pattern_.size());
+    std::vector<int64_t> at(counts_.begin(), counts_.end() - 1);
+    for (size_t i = 0; i < pattern_.size(); ++i)
+      sorted[at[attribute_[i]]++] = {pattern_[i], value_.empty() ? 1.0 : value_[i]};
+    FeatureTable out;
+    out.rows.assign(counts_.size(), 0);
+    for (int64_t a = 0; a < attributes; ++a) {
+      const auto begin = sorted.begin() + counts_[a], end = sorted.begin() + counts_[a + 1];
+      std::sort(begin, end, [](const Entry& x, const Entry& y) { return x.pattern < y.pattern; });
+      for (auto i = begin; i != end;) {
+        double sum = 0.0;
+        auto j = i;
+        for (; j != end && j->pattern == i->pattern; ++j) sum += j->value;
+        if (sum >= least) out.pattern.push_back(i->pattern);
+        i = j;
+      }
+      out.rows[a + 1] = static_cast<int64_t>(out.pattern.size());
+    }
+    return out;
+  }
+
+ private:
+  std::vector<int64_t> counts_;
+  std::vector<int32_t> attribute_, pattern_;
+  std::vector<double> value_;
+};
+
+// Token features of one part. orders (attributes,): bit m set where an attribute goes with patterns of length m + 1.
+inline FeatureTable token_features(const KnownSegments& known, Part part, const uint32_t* orders, int64_t attributes,
+                                   double least) {
+  PairCounter pairs(attributes);
+  const DataView& data = known.data;
+  known.each([&](int64_t b, int64_t start, int64_t stop, const std::vector<int32_t>& matched) {
+    const int64_t first = data.offsets[b];
+    int64_t from = start, to = stop;
+    if (part == kStart) to = start + 1;
+    if (part == kEnd) from = stop - 1;
+    if (part == kInner) from = start + 1;
+    for (int64_t t = from; t < to; ++t)
+      for (int64_t e = data.token_offsets[first + t]; e < data.token_offsets[first + t + 1]; ++e) {
+        const int32_t id = data.ids[e];
+        for (const int32_t z : matched)
+          if (orders[id] >> std::min(known.automaton.pattern_length(z) - 1, 31) & 1u)
+            pairs.add(id, z, data.values ? data.values[e] : 1.0);
+      }
+  });
+  return pairs.finish(least);
+}
+
+// How often each pattern occurs.
+inline std::vector<int64_t> pattern_counts(const KnownSegments& known) {
+  std::vector<int64_t> counts(static_cast<size_t>(known.automaton.patterns()), 0);
+  known.each([&](int64_t, int64_t, int64_t, const std::vector<int32_t>& matched) {
+    for (const int32_t z : matched) ++counts[z];
+  });
+  return counts;
+}
+
+// Features of whole segments: cells of the data against the segments that occur.
+inline FeatureTable cell_features(const KnownSegments& known, int64_t attributes, double least) {
+  PairCounter pairs(attributes);
+  const DataView& data = known.data;
+  known.each([&](int64_t b, int64_t start, int64_t stop, const std::vector<int32_t>& matched) {
+    for (int64_t e = data.cell_offsets[b]; e < data.cell_offsets[b + 1]; ++e)
+      if (data.cell_start[e] == start && data.cell_length[e] == stop - start)
+        for (const int32_t z : matched)
+          if (known.automaton.pattern_length(z) == 1) pairs.add(data.cell_ids[e], z, data.cell_values[e]);
+  });
+  return pairs.finish(least);
+}
+
+}  // namespace scansion

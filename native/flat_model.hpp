@@ -1,0 +1,452 @@
+// From encoded attributes and weights to scores, and from posteriors or paths back to features: the flat models
+// (chains and segments of any order) as one thing. Paper 001, sections 2.1 and 2.3.
+//
+// A feature is an attribute (or "always") tied to a label pattern z, read in one of four ways on a segment [u, v):
+//   start   g = value at u               end    g = value at v - 1
+//   inside  g = sum of values over u..v-1   inner  g = sum over u+1..v-1 (= inside - start)
+// Patterns 0..L-1 are the labels themselves, longer ones follow. Weights are one flat vector: see ModelView.
+#pragma once
+
+#include <cmath>
+#include <vector>
+
+#include "kernels.hpp"
+#include "parallel.hpp"
+#include "paths.hpp"
+#include "pattern_automaton.hpp"
+#include "viterbi.hpp"
+
+namespace scansion {
+
+enum Part : int { kStart = 0, kInside = 1, kEnd = 2, kInner = 3, kParts = 4 };
+
+// Encoded sequences; see scansion.data.Dataset.
+struct DataView {
+  int64_t sequences = 0;
+  const int64_t* offsets = nullptr;        // (B + 1,) tokens of a sequence
+  const int64_t* token_offsets = nullptr;  // (N + 1,) entries of a token
+  const int32_t* ids = nullptr;            // (nnz,)
+  const double* values = nullptr;          // (nnz,) or null: all 1
+  // attributes of whole segments, from a user's function; null: none
+  const int64_t* cell_offsets = nullptr;   // (B + 1,)
+  const int32_t* cell_start = nullptr;
+  const int32_t* cell_length = nullptr;
+  const int32_t* cell_ids = nullptr;
+  const double* cell_values = nullptr;
+};
+
+// Which features exist: attribute a has the weights base + k, k in rows[a]..rows[a+1], on pattern[k].
+struct FeatureRows {
+  const int64_t* rows = nullptr;  // (attributes + 1,) or null: none
+  const int32_t* pattern = nullptr;
+  int64_t attributes = 0;  // ids from here on are unknown and ignored
+  int64_t base = 0;
+};
+
+struct ModelView {
+  int64_t labels = 0, patterns = 0, max_length = 1, weights = 0;
+  bool dense = false;           // first-order chain: patterns are labels and pairs, kernel of chain.hpp
+  bool varying_starts = false;  // some token feature sits on a longer pattern that has no extent
+  int64_t columns = 0;          // L, or P when longer patterns have an extent
+  FeatureRows parts[kParts];
+  FeatureRows cells;                 // features of whole segments
+  const int32_t* bias = nullptr;     // (P,) weight of the always-on feature of a pattern, or -1
+  const int32_t* pair = nullptr;     // (P,) i * L + j for pairs, dense only
+  const uint8_t* extent = nullptr;   // (P,)
+  int64_t basis = 0;                 // length features: basis functions times labels
+  const double* basis_value = nullptr;  // (basis, M)
+  int64_t basis_base = 0;               // weight basis_base + b * L + y
+};
+
+// What is known of the sequences' labels; see scansion.data.Targets.
+struct TargetView {
+  const int32_t* labels = nullptr;   // (N,) -1: unknown
+  const uint8_t* ends = nullptr;     // (N,) 1: a segment ends here; segments only, complete sequences
+  const uint8_t* status = nullptr;   // (B,) 0 nothing known, 1 partly, 2 complete
+  const uint8_t* allowed = nullptr;  // (N, L) for partly known chains
+  const int32_t* runs = nullptr;     // (N, L) for partly known segments
+  const uint8_t* may_end = nullptr;  // (N,)
+  const double* weight = nullptr;    // (B,) or null
+};
+
+inline void prefetch(const void* p) {
+#if defined(__GNUC__)
+  __builtin_prefetch(p);
+#else
+  (void)p;
+#endif
+}
+
+// What to do where a feature meets the cell of its score, or of its expectation.
+struct AddWeight {
+  const double* w;
+  double scale;
+  void operator()(double* score, int64_t weight, double value) const { *score += scale * value * w[weight]; }
+  void prefetch(int64_t weight) const { scansion::prefetch(w + weight); }
+};
+struct AddExpectation {
+  double* out;
+  double factor;
+  void operator()(const double* expected, int64_t weight, double value) const { out[weight] += factor * value * *expected; }
+  void prefetch(int64_t weight) const { scansion::prefetch(out + weight); }
+};
+
+// One sequence's scores and expectations, in the arrays that the kernels take.
+class SequenceScores {
+ public:
+  SequenceScores(const ModelView& model, const PatternAutomaton* automaton, const Topology* topology)
+      : m_(model), automaton_(automaton), topology_(topology) {}
+
+  // Scores of sequence b under `scale` times the weights; gold (T,), or null: the Hamming cost,
+  // 1 for every other label of a token, is added.
+  void fill(const DataView& data, int64_t b, const double* w, double scale, const int32_t* gold) {
+    first_ = data.offsets[b];
+    length_ = data.offsets[b + 1] - first_;
+    limit_ = std::max<int64_t>(1, std::min(m_.max_length, length_));
+    layout(scores_, data);
+    if (m_.dense) {
+      fill_pairs(w, scale);
+    } else {
+      fill_starts(w, scale);
+    }
+    const AddWeight add{w, scale};
+    scatter_tokens(data, add, scores_);
+    if (m_.cells.rows && data.cell_offsets) scatter_cells(data, b, add, scores_);
+    for (int64_t i = 0; i < m_.basis; ++i)
+      for (int64_t d = 0; d < limit_; ++d)
+        for (int64_t y = 0; y < m_.labels; ++y)
+          scores_.by_length[d * m_.columns + y] += scale * w[m_.basis_base + i * m_.labels + y] * m_.basis_value[i * m_.max_length + d];
+    if (gold) {
+      double* row = m_.max_length == 1 ? scores_.start : scores_.inside;
+      for (int64_t t = 0; t < length_; ++t)
+        for (int64_t y = 0; y < m_.labels; ++y)
+          if (gold[t] >= 0 && gold[t] != y) row[t * m_.columns + y] += 1.0;
+    }
+  }
+
+  ChainView chain_view(const uint8_t* allowed) const {
+    ChainView v;
+    v.length = length_;
+    v.labels = m_.labels;
+    v.unary = scores_.start;
+    v.transition = scores_.pairs;
+    v.transition_stride = m_.varying_starts ? m_.labels * m_.labels : 0;
+    v.allowed = allowed ? allowed + first_ * m_.labels : nullptr;
+    return v;
+  }
+
+  SegmentView segment_view(const int32_t* runs, const uint8_t* may_end) const {
+    SegmentView v;
+    v.length = length_;
+    v.max_length = limit_;
+    v.starts = scores_.starts;
+    v.starts_stride = m_.varying_starts ? m_.patterns : 0;
+    v.columns = m_.columns;
+    v.full = scores_.full;
+    v.full_stride = limit_;
+    v.start = scores_.start;
+    v.start_stride = m_.columns;
+    v.inside = scores_.inside;
+    v.end = scores_.end;
+    v.by_length = scores_.by_length;
+    if (runs) v.runs = runs + first_ * m_.labels;
+    if (may_end) v.may_end = may_end + first_;
+    return v;
+  }
+
+  // log Z (with `known`: of what the targets allow) and, into the expectation arrays, the posteriors
+  double posteriors(const DataView& data, const TransitionWeights* shared, const TargetView* known, bool backward) {
+    if (backward) layout(expected_, data);
+    if (m_.dense) {
+      const ChainView view = chain_view(known ? known->allowed : nullptr);
+      ChainAnswer answer;
+      if (backward) {
+        answer.labels = expected_.start;
+        if (m_.varying_starts) {
+          answer.transitions = expected_.pairs;
+        } else {
+          outer_.assign(static_cast<size_t>(m_.labels * padded4(m_.labels)), 0.0);
+          answer.outer = outer_.data();
+          answer.counts = expected_.pairs;
+        }
+      }
+      double* block = work_.take(kernels().chain_workspace(length_, m_.labels));
+      kernels().chain_posteriors(view, m_.varying_starts ? nullptr : shared, block, backward, answer);
+      if (backward && !m_.varying_starts)
+        for (int64_t i = 0; i < m_.labels; ++i)
+          for (int64_t j = 0; j < m_.labels; ++j) {
+            const int64_t at = i * padded4(m_.labels) + j;
+            expected_.pairs[i * m_.labels + j] += outer_[at] * shared->weight[at];
+          }
+      return answer.log_partition;
+    }
+    const SegmentView view = segment_view(known ? known->runs : nullptr, known ? known->may_end : nullptr);
+    SegmentAnswer answer;
+    answer.stride = limit_;
+    if (backward) {
+      answer.starts = expected_.starts;
+      answer.full = expected_.full;
+      answer.start = expected_.start;
+      answer.inside = expected_.inside;
+      answer.end = expected_.end;
+      answer.by_length = expected_.by_length;
+    }
+    double* block = work_.take(kernels().segment_workspace(view, topology_->view()));
+    kernels().segment_posteriors(view, topology_->view(), block, backward, answer);
+    return answer.log_partition;
+  }
+
+  // out[weight] += factor * expected value of the feature, from the arrays of posteriors()
+  void add_expectations(const DataView& data, int64_t b, double factor, double* out) {
+    const AddExpectation add{out, factor};
+    scatter_tokens(data, add, expected_);
+    if (m_.cells.rows && data.cell_offsets) scatter_cells(data, b, add, expected_);
+    for (int64_t i = 0; i < m_.basis; ++i)
+      for (int64_t d = 0; d < limit_; ++d)
+        for (int64_t y = 0; y < m_.labels; ++y)
+          out[m_.basis_base + i * m_.labels + y] += factor * m_.basis_value[i * m_.max_length + d] * expected_.by_length[d * m_.columns + y];
+    const int64_t rows = m_.varying_starts ? (m_.dense ? length_ - 1 : length_) : 1;
+    for (int64_t z = m_.labels; z < m_.patterns; ++z) {
+      if (m_.bias[z] < 0) continue;
+      double sum = 0.0;
+      if (m_.dense)
+        for (int64_t r = 0; r < rows; ++r) sum += expected_.pairs[r * m_.labels * m_.labels + m_.pair[z]];
+      else if (m_.extent[z])
+        for (int64_t t = 0; t < length_; ++t) sum += expected_.start[t * m_.columns + z];
+      else
+        for (int64_t r = 0; r < rows; ++r) sum += expected_.starts[r * m_.patterns + z];
+      out[m_.bias[z]] += factor * sum;
+    }
+  }
+
+  // best segmentation of the scores in hand; empty if nothing is possible
+  Path decode(const TargetView* known) {
+    Path path;
+    if (m_.dense) {
+      const ChainView view = chain_view(known ? known->allowed : nullptr);
+      double* block = work_.take(length_ * m_.labels + m_.labels);
+      if (length_ > 0 && !(kernels().chain_table(view, true, block, block + m_.labels) > kMinusInfinity)) return path;
+      ChainGraph graph(kernels(), view, block + m_.labels, block);
+      return best_path(graph);
+    }
+    const SegmentView view = segment_view(known ? known->runs : nullptr, known ? known->may_end : nullptr);
+    SegmentWork tables;
+    double* block = work_.take(kernels().segment_workspace(view, topology_->view()));
+    if (!fill_best_scores(kernels(), view, topology_->view(), block, tables, ranks_)) return path;
+    SegmentGraph graph(kernels(), view, topology_->view(), tables, ranks_.data());
+    return best_path(graph);
+  }
+
+  // add(weight, value) for every feature of a segmentation of sequence b
+  template <class Add>
+  void path_features(const DataView& data, int64_t b, const Path& path, const Add& add) const {
+    const int64_t first = data.offsets[b];
+    const int64_t length = data.offsets[b + 1] - first;
+    int64_t state = automaton_->initial();
+    std::vector<int64_t> matched;
+    for (const Step& step : path) {
+      matched.clear();
+      for (int64_t z = automaton_->match(state, step.label); z >= 0; z = automaton_->pattern_suffix(z)) matched.push_back(z);
+      state = automaton_->next(state, step.label);
+      if (step.stop == length)
+        for (int64_t z = automaton_->end_match(state); z >= 0; z = automaton_->pattern_suffix(z)) matched.push_back(z);
+      for (const int64_t z : matched) {
+        if (m_.bias[z] >= 0) add(m_.bias[z], 1.0);
+        token_features(data, kStart, first + step.start, z, 1.0, add);
+        token_features(data, kEnd, first + step.stop - 1, z, 1.0, add);
+        for (int64_t t = step.start; t < step.stop; ++t) {
+          token_features(data, kInside, first + t, z, 1.0, add);
+          if (t > step.start) token_features(data, kInner, first + t, z, 1.0, add);
+        }
+        if (z < m_.labels)
+          for (int64_t i = 0; i < m_.basis; ++i)
+            add(m_.basis_base + i * m_.labels + z, m_.basis_value[i * m_.max_length + step.stop - step.start - 1]);
+        if (m_.cells.rows && data.cell_offsets)
+          for (int64_t e = data.cell_offsets[b]; e < data.cell_offsets[b + 1]; ++e)
+            if (data.cell_start[e] == step.start && data.cell_length[e] == step.stop - step.start)
+              row_features(m_.cells, data.cell_ids[e], z, data.cell_values[e], add);
+      }
+    }
+  }
+
+  // The exponentials that sequences share: for dense models whose pairs do not vary. Made from the scores in hand.
+  void shared_weights(TransitionWeights& out, std::vector<double>& block) const {
+    const int64_t L = m_.labels, size = L * padded4(L);
+    block.resize(static_cast<size_t>(2 * size));
+    out.weight = block.data();
+    out.transposed = block.data() + size;
+    kernels().exponentiate_transition(scores_.pairs, L, out);
+  }
+
+  struct Arrays {
+    std::vector<double> block;
+    double *start = nullptr, *inside = nullptr, *end = nullptr, *by_length = nullptr, *full = nullptr;
+    double *starts = nullptr, *pairs = nullptr;
+  };
+  const Arrays& scores() const { return scores_; }
+  int64_t limit() const { return limit_; }
+
+  static int64_t padded4(int64_t n) { return (n + 3) / 4 * 4; }
+
+ private:
+  bool uses(Part part) const { return m_.parts[part].rows != nullptr; }
+  bool needs_inside() const { return !m_.dense && (m_.max_length > 1 || uses(kInside) || uses(kInner)); }
+
+  void layout(Arrays& a, const DataView& data) const {
+    const int64_t T = length_, C = m_.columns, L = m_.labels;
+    const int64_t inside = needs_inside() ? T * C : 0;
+    const int64_t end = !m_.dense && uses(kEnd) ? T * C : 0;
+    const int64_t by_length = m_.basis ? limit_ * C : 0;
+    const int64_t full = m_.cells.rows && data.cell_offsets ? T * limit_ * C : 0;
+    const int64_t starts = m_.dense ? 0 : (m_.varying_starts ? T : 1) * m_.patterns;
+    const int64_t pairs = m_.dense ? (m_.varying_starts ? std::max<int64_t>(0, T - 1) : 1) * L * L : 0;
+    a.block.assign(static_cast<size_t>(T * C + inside + end + by_length + full + starts + pairs + 1), 0.0);
+    double* p = a.block.data();
+    const auto take = [&p](int64_t n) {
+      double* q = n ? p : nullptr;
+      p += n;
+      return q;
+    };
+    a.start = p;
+    p += T * C;
+    a.inside = take(inside);
+    a.end = take(end);
+    a.by_length = take(by_length);
+    a.full = take(full);
+    a.starts = take(starts);
+    a.pairs = take(pairs);
+  }
+
+  void fill_pairs(const double* w, double scale) {
+    const int64_t LL = m_.labels * m_.labels;
+    const int64_t rows = m_.varying_starts ? length_ - 1 : 1;
+    for (int64_t z = m_.labels; z < m_.patterns; ++z)
+      if (m_.bias[z] >= 0)
+        for (int64_t r = 0; r < rows; ++r) scores_.pairs[r * LL + m_.pair[z]] = scale * w[m_.bias[z]];
+  }
+  void fill_starts(const double* w, double scale) {
+    const int64_t rows = m_.varying_starts ? length_ : 1;
+    for (int64_t z = m_.labels; z < m_.patterns; ++z) {
+      if (m_.bias[z] < 0) continue;
+      const double x = scale * w[m_.bias[z]];
+      if (m_.extent[z])
+        for (int64_t t = 0; t < length_; ++t) scores_.start[t * m_.columns + z] += x;
+      else
+        for (int64_t r = 0; r < rows; ++r) scores_.starts[r * m_.patterns + z] = x;
+    }
+  }
+
+  // use(cell, weight, value) for every token feature, cell being where its score or expectation stands
+  template <class Use, class A>
+  void scatter_tokens(const DataView& data, const Use& use, A& a) const {
+    const int64_t C = m_.columns, L = m_.labels;
+    const auto each = [&](Part part, const auto& cell) {
+      const FeatureRows& f = m_.parts[part];
+      if (!f.rows) return;
+      for (int64_t t = 0; t < length_; ++t) {
+        const int64_t* entry = data.token_offsets + first_ + t;
+        for (int64_t e = entry[0]; e < entry[1]; ++e) {
+          const int64_t id = data.ids[e];
+          if (id >= f.attributes) continue;
+          const double value = data.values ? data.values[e] : 1.0;
+          for (int64_t k = f.rows[id]; k < f.rows[id + 1]; ++k) cell(t, f.pattern[k], f.base + k, value);
+        }
+      }
+    };
+    if (m_.dense && !m_.varying_starts) {
+      scatter_labels(data, use, a.start);
+      return;
+    }
+    each(kStart, [&](int64_t t, int64_t z, int64_t weight, double value) {
+      if (z < L || (!m_.dense && m_.extent[z]))
+        use(a.start + t * C + z, weight, value);
+      else if (!m_.dense)
+        use(a.starts + t * m_.patterns + z, weight, value);
+      else if (t > 0)
+        use(a.pairs + (t - 1) * L * L + m_.pair[z], weight, value);
+    });
+    each(kInside, [&](int64_t t, int64_t z, int64_t weight, double value) { use(a.inside + t * C + z, weight, value); });
+    each(kEnd, [&](int64_t t, int64_t z, int64_t weight, double value) { use(a.end + t * C + z, weight, value); });
+    each(kInner, [&](int64_t t, int64_t z, int64_t weight, double value) {
+      use(a.inside + t * C + z, weight, value);
+      use(a.start + t * C + z, weight, -value);
+    });
+  }
+
+  // The case that matters most, a first-order chain whose token features sit on single labels. Rows of features are
+  // spread over megabytes, so they are asked for a few entries ahead.
+  template <class Use>
+  void scatter_labels(const DataView& data, const Use& use, double* start) const {
+    const FeatureRows& f = m_.parts[kStart];
+    if (!f.rows) return;
+    const int64_t L = m_.labels;
+    const int64_t last = data.token_offsets[first_ + length_];
+    for (int64_t t = 0; t < length_; ++t) {
+      double* row = start + t * L;
+      const int64_t* entry = data.token_offsets + first_ + t;
+      for (int64_t e = entry[0]; e < entry[1]; ++e) {
+        if (e + 12 < last) prefetch(f.rows + std::min<int64_t>(data.ids[e + 12], f.attributes));
+        if (e + 6 < last) {
+          const int64_t k = f.rows[std::min<int64_t>(data.ids[e + 6], f.attributes)];
+          prefetch(f.pattern + k);
+          use.prefetch(f.base + k);
+        }
+        const int64_t id = data.ids[e];
+        if (id >= f.attributes) continue;
+        const double value = data.values ? data.values[e] : 1.0;
+        for (int64_t k = f.rows[id]; k < f.rows[id + 1]; ++k) use(row + f.pattern[k], f.base + k, value);
+      }
+    }
+  }
+
+  template <class Use, class A>
+  void scatter_cells(const DataView& data, int64_t b, const Use& use, A& a) const {
+    for (int64_t e = data.cell_offsets[b]; e < data.cell_offsets[b + 1]; ++e) {
+      const int64_t id = data.cell_ids[e];
+      if (id >= m_.cells.attributes || data.cell_length[e] > limit_) continue;
+      double* row = a.full + (data.cell_start[e] * limit_ + data.cell_length[e] - 1) * m_.columns;
+      for (int64_t k = m_.cells.rows[id]; k < m_.cells.rows[id + 1]; ++k)
+        use(row + m_.cells.pattern[k], m_.cells.base + k, data.cell_values[e]);
+    }
+  }
+
+  template <class Add>
+  void token_features(const DataView& data, Part part, int64_t token, int64_t z, double sign, const Add& add) const {
+    if (!m_.parts[part].rows) return;
+    for (int64_t e = data.token_offsets[token]; e < data.token_offsets[token + 1]; ++e)
+      row_features(m_.parts[part], data.ids[e], z, sign * (data.values ? data.values[e] : 1.0), add);
+  }
+  // patterns of a row are sorted
+  template <class Add>
+  static void row_features(const FeatureRows& f, int64_t id, int64_t z, double value, const Add& add) {
+    if (id >= f.attributes) return;
+    const int32_t* begin = f.pattern + f.rows[id];
+    const int32_t* end = f.pattern + f.rows[id + 1];
+    const int32_t* at = std::lower_bound(begin, end, static_cast<int32_t>(z));
+    if (at != end && *at == z) add(f.base + (at - f.pattern), value);
+  }
+
+  const ModelView& m_;
+  const PatternAutomaton* automaton_;
+  const Topology* topology_;
+  int64_t first_ = 0, length_ = 0, limit_ = 1;
+  Arrays scores_, expected_;
+  Workspace work_;
+  std::vector<double> outer_;
+  std::vector<int32_t> ranks_;
+};
+
+// The segmentation that a complete target stands for.
+inline Path target_path(const DataView& data, const TargetView& target, int64_t b) {
+  Path path;
+  int64_t start = 0;
+  const int64_t first = data.offsets[b], length = data.offsets[b + 1] - first;
+  for (int64_t t = 0; t < length; ++t)
+    if (!target.ends || target.ends[first + t] == 1) {
+      path.push_back({start, t + 1, target.labels[first + t]});
+      start = t + 1;
+    }
+  return path;
+}
+
+}  // namespace scansion

@@ -1,0 +1,69 @@
+"""What all estimators share: parameters, the border of fit and predict, saving, and scikit-learn's rules.
+
+scikit-learn is not imported here: its conventions are kept (no logic in ``__init__``, fitted attributes end in ``_``)
+and its tags are made when it asks for them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, TypeVar
+
+Self = TypeVar("Self")
+
+
+class NotFittedError(ValueError, AttributeError):
+    """Raised when a question needs a fitted estimator (scikit-learn's class of this name has the same bases)."""
+
+
+class Estimator:
+    """Parameters by keyword, as scikit-learn's clone, Pipeline and GridSearchCV expect them."""
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters given to the constructor."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self: Self, **params: Any) -> Self:
+        """Change parameters; returns the estimator."""
+        assert isinstance(self, Estimator)
+        valid = self._parameter_names()
+        for name, value in params.items():
+            if name not in valid:
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(valid)}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = (
+            f"{name}={value!r}" for name, value in self.get_params().items() if not _same(value, defaults[name].default)
+        )
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags for scikit-learn: no estimator type, ragged lists in, targets needed."""
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=True, one_d_labels=False, two_d_labels=False),
+            transformer_tags=None,
+            classifier_tags=None,
+            regressor_tags=None,
+            input_tags=InputTags(two_d_array=False, dict=True, string=True),
+            non_deterministic=False,
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+
+def _same(a: Any, b: Any) -> bool:
+    try:
+        return bool(a is b or a == b)
+    except (ValueError, TypeError):
+        return False

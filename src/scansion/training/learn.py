@@ -1,0 +1,307 @@
+"""The learning algorithms of the flat models, by the names CRFsuite gave them.
+
+Each takes a native objective and starting weights and returns `Learnt`. Batch algorithms hand an objective
+``f(w) -> (loss, gradient)`` to an optimiser that knows nothing else; online ones make passes over the sequences in an
+order drawn from the seed.
+
+    lbfgs   log loss + c2 |w|^2 + c1 |w|_1, by L-BFGS, or OWL-QN if c1 > 0
+    l2sgd   log loss + c2 |w|^2, by stochastic gradients with a calibrated rate (Bottou)
+    mm      max-margin: sum_b max_y [w.f(y) + Hamming(y)] - w.f(y_b), + c2 |w|^2, by stochastic subgradients (Pegasos)
+    ap      averaged perceptron (Collins 2002)
+    pa      passive-aggressive (Crammer et al. 2006)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scansion import _core
+from scansion.lattice.checks import Floats, Ints
+from scansion.training.optimizers import lbfgs
+from scansion.training.progress import Progress
+
+__all__ = ["ALGORITHMS", "Learnt", "Settings", "learn", "log_objective", "margin_objective"]
+
+ALGORITHMS = ("lbfgs", "l2sgd", "mm", "ap", "pa")
+
+
+@dataclass
+class Settings:
+    """Parameters of the algorithms; the names and defaults are CRFsuite's."""
+
+    c1: float | Floats = 0.0
+    c2: float | Floats = 1.0
+    max_iterations: int | None = None
+    num_memories: int = 6
+    epsilon: float = 1e-5
+    period: int = 10
+    delta: float = 1e-5
+    linesearch: str = "MoreThuente"
+    max_linesearch: int = 20
+    calibration_eta: float = 0.1
+    calibration_rate: float = 2.0
+    calibration_samples: int = 1000
+    calibration_candidates: int = 10
+    calibration_max_trials: int = 20
+    pa_type: int = 1
+    c: float = 1.0
+    error_sensitive: bool = True
+    averaging: bool = True
+    n_jobs: int = 1
+    seed: int = 0
+
+
+@dataclass
+class Learnt:
+    """Weights, final objective, and what happened on the way."""
+
+    weights: Floats
+    loss: float
+    message: str
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+
+# Called after each iteration with the weights; returns the dev score (or None) and whether to stop.
+Watch = Callable[[Floats], tuple[float | None, bool]]
+
+
+def log_objective(
+    objective: _core.FlatObjective, c2: float | Floats, n_jobs: int
+) -> Callable[[Floats], tuple[float, Floats]]:
+    """``f(w)`` = negative log likelihood of what is known + c2 |w|^2, and its gradient."""
+    gradient: Floats = np.empty(0)
+
+    def function(w: Floats) -> tuple[float, Floats]:
+        nonlocal gradient
+        if gradient.shape != w.shape:
+            gradient = np.empty_like(w)
+        loss = objective.log_loss(w, gradient, n_jobs)
+        return _penalised(loss, gradient, w, c2)
+
+    return function
+
+
+def margin_objective(
+    objective: _core.FlatObjective, c2: float | Floats, n_jobs: int
+) -> Callable[[Floats], tuple[float, Floats]]:
+    """``f(w)`` = summed margin violations (Hamming cost) + c2 |w|^2, and a subgradient."""
+
+    def function(w: Floats) -> tuple[float, Floats]:
+        gradient = np.empty_like(w)
+        loss = objective.margin_loss(w, gradient, n_jobs)
+        return _penalised(loss, gradient, w, c2)
+
+    return function
+
+
+def _penalised(loss: float, gradient: Floats, w: Floats, c2: float | Floats) -> tuple[float, Floats]:
+    pull = c2 * w
+    loss += float(pull @ w)
+    pull *= 2.0
+    gradient += pull
+    return loss, gradient
+
+
+def learn(
+    algorithm: str,
+    objective: _core.FlatObjective,
+    w0: Floats,
+    n_sequences: int,
+    settings: Settings,
+    watch: Watch,
+    progress: Progress,
+) -> Learnt:
+    """Run an algorithm from w0."""
+    if algorithm == "lbfgs":
+        return _lbfgs(objective, w0, settings, watch, progress)
+    order = np.arange(n_sequences)
+    if algorithm in ("l2sgd", "mm"):
+        return _sgd(algorithm, objective, w0, order, settings, watch, progress)
+    return _mistakes(algorithm, objective, w0, order, settings, watch, progress)
+
+
+def _lbfgs(objective: _core.FlatObjective, w0: Floats, settings: Settings, watch: Watch, progress: Progress) -> Learnt:
+    log: list[dict[str, Any]] = []
+
+    def report(state: Any) -> bool:
+        dev, stop = watch(state.w)
+        entry = {
+            "iteration": state.iteration,
+            "loss": state.loss,
+            "gradient_norm": state.gradient_norm,
+            "active": state.n_active,
+            "evaluations": state.evaluations,
+            "seconds": state.seconds,
+            "dev_score": dev,
+        }
+        log.append(entry)
+        progress.update(entry)
+        return stop
+
+    result = lbfgs(
+        log_objective(objective, settings.c2, settings.n_jobs),
+        w0,
+        memory=settings.num_memories,
+        max_iterations=settings.max_iterations,
+        epsilon=settings.epsilon,
+        period=settings.period,
+        delta=settings.delta,
+        linesearch=settings.linesearch,  # type: ignore[arg-type]  # checked there
+        max_linesearch=settings.max_linesearch,
+        c1=settings.c1,
+        callback=report,
+    )
+    return Learnt(result.w, result.loss, result.message, log)
+
+
+def _sgd(
+    algorithm: str,
+    objective: _core.FlatObjective,
+    w0: Floats,
+    order: Ints,
+    settings: Settings,
+    watch: Watch,
+    progress: Progress,
+) -> Learnt:
+    n = max(1, len(order))
+    c2 = float(np.max(settings.c2))
+    if c2 <= 0.0:
+        raise ValueError(f"algorithm={algorithm!r} needs c2 > 0, which sets its learning rate; got {settings.c2}")
+    if np.ndim(settings.c2) and np.min(settings.c2) != c2:
+        raise ValueError(f"algorithm={algorithm!r} takes one c2 for all orders, got several; use 'lbfgs'")
+    kind = _core.Algorithm.likelihood if algorithm == "l2sgd" else _core.Algorithm.margin
+    rng = np.random.default_rng(settings.seed)
+    strength = 2.0 * c2 / n
+
+    def start(eta: float) -> _core.Online:
+        online = _core.Online(kind)
+        online.strength = strength
+        online.t0 = 1.0 / (strength * eta)
+        return online
+
+    def settle(online: _core.Online, w: Floats) -> None:
+        w *= online.scale
+        online.scale = 1.0
+
+    begun = time.perf_counter()
+    eta = _calibrated(objective, start, settle, w0, order, strength, settings, rng)
+    online = start(eta)
+    w, nothing = w0.copy(), np.empty(0)
+    best, best_loss = w0.copy(), np.inf
+    log: list[dict[str, Any]] = []
+    message = "the maximum number of passes was made"
+    passes = 1000 if settings.max_iterations is None else settings.max_iterations
+    try:
+        for iteration in range(1, passes + 1):
+            loss = objective.run_pass(online, rng.permutation(order), w, nothing)
+            settle(online, w)
+            loss += c2 * float(w @ w)
+            if loss < best_loss:
+                best, best_loss = w.copy(), loss
+            now = time.perf_counter()
+            dev, stop = watch(w)
+            entry = {"iteration": iteration, "loss": loss, "seconds": now - begun, "dev_score": dev, "rate": eta}
+            begun = time.perf_counter()
+            log.append(entry)
+            progress.update(entry)
+            if stop:
+                message = "stopped early: the score on the development data no longer rose"
+                break
+            if iteration > settings.period:
+                before = log[-1 - settings.period]["loss"]
+                if (before - loss) / max(abs(loss), 1e-300) < settings.delta:
+                    message = f"the loss fell by less than delta over {settings.period} passes"
+                    break
+    except KeyboardInterrupt:
+        settle(online, w)
+        message = "interrupted; the weights of the best pass so far are kept"
+    return Learnt(best, float(best_loss), message, log)
+
+
+def _calibrated(
+    objective: _core.FlatObjective,
+    start: Callable[[float], _core.Online],
+    settle: Callable[[_core.Online, Floats], None],
+    w0: Floats,
+    order: Ints,
+    strength: float,
+    settings: Settings,
+    rng: np.random.Generator,
+) -> float:
+    """The first rate that makes most of one pass over a sample, tried up and down from `calibration_eta`."""
+    sample = rng.permutation(order)[: settings.calibration_samples]
+    nothing = np.empty(0)
+
+    def loss_of(eta: float) -> float:
+        online, w = start(eta), w0.copy()
+        loss = objective.run_pass(online, sample, w, nothing)
+        settle(online, w)
+        loss += 0.5 * strength * len(sample) * float(w @ w)
+        return float(loss) if np.isfinite(loss) else np.inf
+
+    eta = settings.calibration_eta
+    tried = {eta: loss_of(eta)}
+    factor, rising = settings.calibration_rate, True
+    for _ in range(settings.calibration_max_trials):
+        if len(tried) > settings.calibration_candidates:
+            break
+        candidate = eta * factor if rising else eta / factor
+        tried[candidate] = loss_of(candidate)
+        worse = tried[candidate] > tried[eta]
+        if worse and rising and len(tried) == 2:
+            rising = False  # nothing to gain above: look below
+        elif worse:
+            break
+        else:
+            eta = candidate
+    return min(tried, key=lambda e: tried[e])
+
+
+def _mistakes(
+    algorithm: str,
+    objective: _core.FlatObjective,
+    w0: Floats,
+    order: Ints,
+    settings: Settings,
+    watch: Watch,
+    progress: Progress,
+) -> Learnt:
+    online = _core.Online(_core.Algorithm.perceptron if algorithm == "ap" else _core.Algorithm.passive_aggressive)
+    online.average = algorithm == "ap" or settings.averaging
+    online.pa_type = settings.pa_type
+    online.aggressiveness = settings.c
+    online.error_sensitive = settings.error_sensitive
+    rng = np.random.default_rng(settings.seed)
+    w, total = w0.copy(), np.zeros_like(w0)
+
+    def current() -> Floats:
+        return w - total / (online.t + 1.0) if online.average else w.copy()
+
+    log: list[dict[str, Any]] = []
+    message = "the maximum number of passes was made"
+    passes = 100 if settings.max_iterations is None else settings.max_iterations
+    begun = time.perf_counter()
+    loss = np.nan
+    try:
+        for iteration in range(1, passes + 1):
+            loss = objective.run_pass(online, rng.permutation(order), w, total)
+            now = time.perf_counter()
+            dev, stop = watch(current())
+            entry = {"iteration": iteration, "loss": loss, "seconds": now - begun, "dev_score": dev}
+            begun = time.perf_counter()
+            log.append(entry)
+            progress.update(entry)
+            if stop:
+                message = "stopped early: the score on the development data no longer rose"
+                break
+            if loss / max(1, len(order)) < settings.epsilon:
+                message = "no more mistakes on the training data"
+                break
+    except KeyboardInterrupt:
+        message = "interrupted; the weights of the last pass are kept"
+    return Learnt(current(), float(loss), message, log)
