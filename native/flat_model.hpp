@@ -58,6 +58,63 @@ struct ModelView {
   int64_t basis_base = 0;               // weight basis_base + b * L + y
 };
 
+// Token features of a first-order chain in two forms: attributes that go with many labels have a whole row of L (padded)
+// weights, so that a token's scores are sums of rows; the others keep their lists of features.
+struct SplitFeatures {
+  std::vector<int64_t> wide_offsets, narrow_offsets;  // (N + 1,) entries of a token
+  std::vector<int32_t> wide_rows, narrow_ids;
+  std::vector<int32_t> row_attribute;  // (rows,)
+  int64_t stride = 0;
+
+  int64_t size() const { return static_cast<int64_t>(row_attribute.size()) * stride; }
+
+  SplitFeatures(const ModelView& m, const DataView& data) : stride((m.labels + 3) / 4 * 4) {
+    const FeatureRows& f = m.parts[kStart];
+    const int64_t tokens = data.offsets[data.sequences];
+    std::vector<int64_t> uses(static_cast<size_t>(f.attributes), 0);
+    for (int64_t e = 0; e < data.token_offsets[tokens]; ++e)
+      if (data.ids[e] < f.attributes) ++uses[data.ids[e]];
+    std::vector<int32_t> row(static_cast<size_t>(f.attributes), -1);
+    for (int64_t a = 0; a < f.attributes; ++a) {
+      // a row costs about a vector operation for four labels, a list about one for each feature
+      const int64_t features = f.rows[a + 1] - f.rows[a];
+      if (2 * features > stride / 4 && uses[a] * features > 4 * stride) {
+        row[a] = static_cast<int32_t>(row_attribute.size());
+        row_attribute.push_back(static_cast<int32_t>(a));
+      }
+    }
+    wide_offsets.assign(static_cast<size_t>(tokens) + 1, 0);
+    narrow_offsets = wide_offsets;
+    for (int64_t t = 0; t < tokens; ++t) {
+      for (int64_t e = data.token_offsets[t]; e < data.token_offsets[t + 1]; ++e) {
+        const int32_t id = data.ids[e];
+        if (id >= f.attributes || f.rows[id] == f.rows[id + 1]) continue;
+        if (row[id] >= 0)
+          wide_rows.push_back(row[id]);
+        else
+          narrow_ids.push_back(id);
+      }
+      wide_offsets[t + 1] = static_cast<int64_t>(wide_rows.size());
+      narrow_offsets[t + 1] = static_cast<int64_t>(narrow_ids.size());
+    }
+  }
+
+  // weights -> rows, and what the rows gathered -> weights
+  void expand(const ModelView& m, const double* w, double* table) const {
+    const FeatureRows& f = m.parts[kStart];
+    std::fill_n(table, size(), 0.0);
+    for (size_t r = 0; r < row_attribute.size(); ++r)
+      for (int64_t k = f.rows[row_attribute[r]]; k < f.rows[row_attribute[r] + 1]; ++k)
+        table[static_cast<int64_t>(r) * stride + f.pattern[k]] = w[f.base + k];
+  }
+  void fold(const ModelView& m, const double* table, double* out) const {
+    const FeatureRows& f = m.parts[kStart];
+    for (size_t r = 0; r < row_attribute.size(); ++r)
+      for (int64_t k = f.rows[row_attribute[r]]; k < f.rows[row_attribute[r] + 1]; ++k)
+        out[f.base + k] += table[static_cast<int64_t>(r) * stride + f.pattern[k]];
+  }
+};
+
 // What is known of the sequences' labels; see scansion.data.Targets.
 struct TargetView {
   const int32_t* labels = nullptr;   // (N,) -1: unknown
@@ -91,6 +148,15 @@ struct AddExpectation {
   void prefetch(int64_t weight) const { scansion::prefetch(out + weight); }
 };
 
+template <class Add>
+struct Each {
+  const Add& add;
+  void operator()(const double* expected, int64_t weight, double value) const {
+    if (*expected != 0.0) add(weight, value * *expected);
+  }
+  void prefetch(int64_t) const {}
+};
+
 // One sequence's scores and expectations, in the arrays that the kernels take.
 class SequenceScores {
  public:
@@ -99,7 +165,9 @@ class SequenceScores {
 
   // Scores of sequence b under `scale` times the weights; gold (T,), or null: the Hamming cost,
   // 1 for every other label of a token, is added.
-  void fill(const DataView& data, int64_t b, const double* w, double scale, const int32_t* gold) {
+  // split, table: the token features as rows, with scale 1; null: none.
+  void fill(const DataView& data, int64_t b, const double* w, double scale, const int32_t* gold,
+            const SplitFeatures* split = nullptr, const double* table = nullptr) {
     first_ = data.offsets[b];
     length_ = data.offsets[b + 1] - first_;
     limit_ = std::max<int64_t>(1, std::min(m_.max_length, length_));
@@ -110,7 +178,16 @@ class SequenceScores {
       fill_starts(w, scale);
     }
     const AddWeight add{w, scale};
-    scatter_tokens(data, add, scores_);
+    if (split) {
+      for (int64_t t = 0; t < length_; ++t) {
+        const int64_t* wide = split->wide_offsets.data() + first_ + t;
+        kernels().sum_rows(table, split->stride, split->wide_rows.data() + wide[0], wide[1] - wide[0],
+                           scores_.start + t * m_.labels);
+      }
+      scatter_labels(split->narrow_offsets.data(), split->narrow_ids.data(), nullptr, add, scores_.start);
+    } else {
+      scatter_tokens(data, add, scores_);
+    }
     if (m_.cells.rows && data.cell_offsets) scatter_cells(data, b, add, scores_);
     for (int64_t i = 0; i < m_.basis; ++i)
       for (int64_t d = 0; d < limit_; ++d)
@@ -197,26 +274,28 @@ class SequenceScores {
   }
 
   // out[weight] += factor * expected value of the feature, from the arrays of posteriors()
-  void add_expectations(const DataView& data, int64_t b, double factor, double* out) {
+  void add_expectations(const DataView& data, int64_t b, double factor, double* out,
+                        const SplitFeatures* split = nullptr, double* table = nullptr) {
     const AddExpectation add{out, factor};
-    scatter_tokens(data, add, expected_);
-    if (m_.cells.rows && data.cell_offsets) scatter_cells(data, b, add, expected_);
-    for (int64_t i = 0; i < m_.basis; ++i)
-      for (int64_t d = 0; d < limit_; ++d)
-        for (int64_t y = 0; y < m_.labels; ++y)
-          out[m_.basis_base + i * m_.labels + y] += factor * m_.basis_value[i * m_.max_length + d] * expected_.by_length[d * m_.columns + y];
-    const int64_t rows = m_.varying_starts ? (m_.dense ? length_ - 1 : length_) : 1;
-    for (int64_t z = m_.labels; z < m_.patterns; ++z) {
-      if (m_.bias[z] < 0) continue;
-      double sum = 0.0;
-      if (m_.dense)
-        for (int64_t r = 0; r < rows; ++r) sum += expected_.pairs[r * m_.labels * m_.labels + m_.pair[z]];
-      else if (m_.extent[z])
-        for (int64_t t = 0; t < length_; ++t) sum += expected_.start[t * m_.columns + z];
-      else
-        for (int64_t r = 0; r < rows; ++r) sum += expected_.starts[r * m_.patterns + z];
-      out[m_.bias[z]] += factor * sum;
+    if (split) {
+      for (int64_t t = 0; t < length_; ++t) {
+        const int64_t* wide = split->wide_offsets.data() + first_ + t;
+        kernels().add_to_rows(table, split->stride, split->wide_rows.data() + wide[0], wide[1] - wide[0],
+                              expected_.start + t * m_.labels, factor);
+      }
+      scatter_labels(split->narrow_offsets.data(), split->narrow_ids.data(), nullptr, add, expected_.start);
+    } else {
+      scatter_tokens(data, add, expected_);
     }
+    scatter_rest(data, b, add);
+  }
+
+  // The same feature by feature: add(weight, value), only for tokens where something is expected. For sparse updates.
+  template <class Add>
+  void each_expectation(const DataView& data, int64_t b, const Add& add) {
+    const Each<Add> each{add};
+    scatter_tokens(data, each, expected_);
+    scatter_rest(data, b, each);
   }
 
   // best segmentation of the scores in hand; empty if nothing is possible
@@ -237,45 +316,19 @@ class SequenceScores {
     return best_path(graph);
   }
 
-  // add(weight, value) for every feature of a segmentation of sequence b
-  template <class Add>
-  void path_features(const DataView& data, int64_t b, const Path& path, const Add& add) const {
-    const int64_t first = data.offsets[b];
-    const int64_t length = data.offsets[b + 1] - first;
-    int64_t state = automaton_->initial();
-    std::vector<int64_t> matched;
-    for (const Step& step : path) {
-      matched.clear();
-      for (int64_t z = automaton_->match(state, step.label); z >= 0; z = automaton_->pattern_suffix(z)) matched.push_back(z);
-      state = automaton_->next(state, step.label);
-      if (step.stop == length)
-        for (int64_t z = automaton_->end_match(state); z >= 0; z = automaton_->pattern_suffix(z)) matched.push_back(z);
-      for (const int64_t z : matched) {
-        if (m_.bias[z] >= 0) add(m_.bias[z], 1.0);
-        token_features(data, kStart, first + step.start, z, 1.0, add);
-        token_features(data, kEnd, first + step.stop - 1, z, 1.0, add);
-        for (int64_t t = step.start; t < step.stop; ++t) {
-          token_features(data, kInside, first + t, z, 1.0, add);
-          if (t > step.start) token_features(data, kInner, first + t, z, 1.0, add);
-        }
-        if (z < m_.labels)
-          for (int64_t i = 0; i < m_.basis; ++i)
-            add(m_.basis_base + i * m_.labels + z, m_.basis_value[i * m_.max_length + step.stop - step.start - 1]);
-        if (m_.cells.rows && data.cell_offsets)
-          for (int64_t e = data.cell_offsets[b]; e < data.cell_offsets[b + 1]; ++e)
-            if (data.cell_start[e] == step.start && data.cell_length[e] == step.stop - step.start)
-              row_features(m_.cells, data.cell_ids[e], z, data.cell_values[e], add);
-      }
-    }
+  // The score of a segmentation, from the scores in hand.
+  double score(const Path& path) {
+    double sum = 0.0;
+    each_cell(path, scores_, [&](const double& cell) { sum += cell; });
+    return sum;
   }
 
-  // The exponentials that sequences share: for dense models whose pairs do not vary. Made from the scores in hand.
-  void shared_weights(TransitionWeights& out, std::vector<double>& block) const {
-    const int64_t L = m_.labels, size = L * padded4(L);
-    block.resize(static_cast<size_t>(2 * size));
-    out.weight = block.data();
-    out.transposed = block.data() + size;
-    kernels().exponentiate_transition(scores_.pairs, L, out);
+  // Expectations of nothing yet, for add_path().
+  void clear_expectations(const DataView& data) { layout(expected_, data); }
+
+  // Adds amount times a segmentation to the expectations: after posteriors(), amount = -1 leaves the gradient's cells.
+  void add_path(const Path& path, double amount) {
+    each_cell(path, expected_, [&](double& cell) { cell += amount; });
   }
 
   struct Arrays {
@@ -300,7 +353,7 @@ class SequenceScores {
     const int64_t full = m_.cells.rows && data.cell_offsets ? T * limit_ * C : 0;
     const int64_t starts = m_.dense ? 0 : (m_.varying_starts ? T : 1) * m_.patterns;
     const int64_t pairs = m_.dense ? (m_.varying_starts ? std::max<int64_t>(0, T - 1) : 1) * L * L : 0;
-    a.block.assign(static_cast<size_t>(T * C + inside + end + by_length + full + starts + pairs + 1), 0.0);
+    a.block.assign(static_cast<size_t>(T * C + inside + end + by_length + full + starts + pairs + 4), 0.0);
     double* p = a.block.data();
     const auto take = [&p](int64_t n) {
       double* q = n ? p : nullptr;
@@ -315,6 +368,29 @@ class SequenceScores {
     a.full = take(full);
     a.starts = take(starts);
     a.pairs = take(pairs);
+  }
+
+  // what scatter_tokens() leaves: whole segments, lengths, always-on patterns
+  template <class Use>
+  void scatter_rest(const DataView& data, int64_t b, const Use& use) {
+    if (m_.cells.rows && data.cell_offsets) scatter_cells(data, b, use, expected_);
+    for (int64_t i = 0; i < m_.basis; ++i)
+      for (int64_t d = 0; d < limit_; ++d)
+        for (int64_t y = 0; y < m_.labels; ++y)
+          use(expected_.by_length + d * m_.columns + y, m_.basis_base + i * m_.labels + y,
+              m_.basis_value[i * m_.max_length + d]);
+    const int64_t rows = m_.varying_starts ? (m_.dense ? length_ - 1 : length_) : 1;
+    for (int64_t z = m_.labels; z < m_.patterns; ++z) {
+      if (m_.bias[z] < 0) continue;
+      double sum = 0.0;
+      if (m_.dense)
+        for (int64_t r = 0; r < rows; ++r) sum += expected_.pairs[r * m_.labels * m_.labels + m_.pair[z]];
+      else if (m_.extent[z])
+        for (int64_t t = 0; t < length_; ++t) sum += expected_.start[t * m_.columns + z];
+      else
+        for (int64_t r = 0; r < rows; ++r) sum += expected_.starts[r * m_.patterns + z];
+      use(&sum, m_.bias[z], 1.0);
+    }
   }
 
   void fill_pairs(const double* w, double scale) {
@@ -354,7 +430,7 @@ class SequenceScores {
       }
     };
     if (m_.dense && !m_.varying_starts) {
-      scatter_labels(data, use, a.start);
+      scatter_labels(data.token_offsets, data.ids, data.values, use, a.start);
       return;
     }
     each(kStart, [&](int64_t t, int64_t z, int64_t weight, double value) {
@@ -376,24 +452,25 @@ class SequenceScores {
   // The case that matters most, a first-order chain whose token features sit on single labels. Rows of features are
   // spread over megabytes, so they are asked for a few entries ahead.
   template <class Use>
-  void scatter_labels(const DataView& data, const Use& use, double* start) const {
+  void scatter_labels(const int64_t* token_offsets, const int32_t* ids, const double* values, const Use& use,
+                      double* start) const {
     const FeatureRows& f = m_.parts[kStart];
     if (!f.rows) return;
     const int64_t L = m_.labels;
-    const int64_t last = data.token_offsets[first_ + length_];
+    const int64_t last = token_offsets[first_ + length_];
     for (int64_t t = 0; t < length_; ++t) {
       double* row = start + t * L;
-      const int64_t* entry = data.token_offsets + first_ + t;
+      const int64_t* entry = token_offsets + first_ + t;
       for (int64_t e = entry[0]; e < entry[1]; ++e) {
-        if (e + 12 < last) prefetch(f.rows + std::min<int64_t>(data.ids[e + 12], f.attributes));
+        if (e + 12 < last) prefetch(f.rows + std::min<int64_t>(ids[e + 12], f.attributes));
         if (e + 6 < last) {
-          const int64_t k = f.rows[std::min<int64_t>(data.ids[e + 6], f.attributes)];
+          const int64_t k = f.rows[std::min<int64_t>(ids[e + 6], f.attributes)];
           prefetch(f.pattern + k);
           use.prefetch(f.base + k);
         }
-        const int64_t id = data.ids[e];
+        const int64_t id = ids[e];
         if (id >= f.attributes) continue;
-        const double value = data.values ? data.values[e] : 1.0;
+        const double value = values ? values[e] : 1.0;
         for (int64_t k = f.rows[id]; k < f.rows[id + 1]; ++k) use(row + f.pattern[k], f.base + k, value);
       }
     }
@@ -410,20 +487,36 @@ class SequenceScores {
     }
   }
 
-  template <class Add>
-  void token_features(const DataView& data, Part part, int64_t token, int64_t z, double sign, const Add& add) const {
-    if (!m_.parts[part].rows) return;
-    for (int64_t e = data.token_offsets[token]; e < data.token_offsets[token + 1]; ++e)
-      row_features(m_.parts[part], data.ids[e], z, sign * (data.values ? data.values[e] : 1.0), add);
-  }
-  // patterns of a row are sorted
-  template <class Add>
-  static void row_features(const FeatureRows& f, int64_t id, int64_t z, double value, const Add& add) {
-    if (id >= f.attributes) return;
-    const int32_t* begin = f.pattern + f.rows[id];
-    const int32_t* end = f.pattern + f.rows[id + 1];
-    const int32_t* at = std::lower_bound(begin, end, static_cast<int32_t>(z));
-    if (at != end && *at == z) add(f.base + (at - f.pattern), value);
+  // use(cell) for every cell that the patterns of a segmentation read
+  template <class Use>
+  void each_cell(const Path& path, Arrays& a, const Use& use) const {
+    const int64_t C = m_.columns, L = m_.labels;
+    int64_t state = automaton_->initial();
+    const auto pattern = [&](int64_t z, const Step& step) {
+      if (m_.dense) {
+        if (z < L)
+          use(a.start[step.start * L + z]);
+        else
+          use(a.pairs[(m_.varying_starts ? step.start - 1 : 0) * L * L + m_.pair[z]]);
+        return;
+      }
+      if (!m_.extent[z]) {
+        use(a.starts[(m_.varying_starts ? step.start : 0) * m_.patterns + z]);
+        return;
+      }
+      const int64_t d = step.stop - step.start;
+      use(a.start[step.start * C + z]);
+      for (int64_t t = step.start; a.inside && t < step.stop; ++t) use(a.inside[t * C + z]);
+      if (a.end) use(a.end[(step.stop - 1) * C + z]);
+      if (a.by_length) use(a.by_length[(d - 1) * C + z]);
+      if (a.full) use(a.full[(step.start * limit_ + d - 1) * C + z]);
+    };
+    for (const Step& step : path) {
+      for (int64_t z = automaton_->match(state, step.label); z >= 0; z = automaton_->pattern_suffix(z)) pattern(z, step);
+      state = automaton_->next(state, step.label);
+      if (step.stop == length_)
+        for (int64_t z = automaton_->end_match(state); z >= 0; z = automaton_->pattern_suffix(z)) pattern(z, step);
+    }
   }
 
   const ModelView& m_;

@@ -3,6 +3,7 @@
 #include "kernels.hpp"
 
 #include "chain.hpp"
+#include "rows.hpp"
 #include "segment.hpp"
 
 #define SCANSION_STRING_(x) #x
@@ -91,6 +92,8 @@ constexpr Kernels table = {
     prepare_segment,
     segment_table,
     segment_end_rows,
+    sum_rows,
+    add_to_rows,
     exp_array,
 };
 

@@ -239,19 +239,15 @@ void bind_objective(nb::module_& m) {
       .def_rw("error_sensitive", &Online::error_sensitive)
       .def_rw("average", &Online::average)
       .def_rw("t", &Online::t)
-      .def_rw("scale", &Online::scale);
+      .def_rw("scale", &Online::scale)
+      .def_rw("steps", &Online::steps)
+      .def_rw("mass", &Online::mass);
 
   nb::class_<Objective>(m, "FlatObjective", "Objectives of a flat model on encoded sequences and targets.")
       .def(nb::init<nb::object, nb::object, Int32s, std::optional<Bytes>, Bytes, std::optional<Bytes>,
                     std::optional<Int32s>, std::optional<Bytes>, std::optional<Doubles>>(),
            nb::arg("model"), nb::arg("data"), nb::arg("labels"), nb::arg("ends").none(), nb::arg("status"),
            nb::arg("allowed").none(), nb::arg("runs").none(), nb::arg("may_end").none(), nb::arg("weight").none())
-      .def("observed",
-           [](Objective& o) {
-             std::vector<double> copy = o.get().observed();
-             const size_t n = copy.size();
-             return to_numpy(std::move(copy), {n});
-           })
       .def("log_loss",
            [](Objective& o, const Doubles& w, const DoublesOut& gradient, int64_t threads) {
              nb::gil_scoped_release release;

@@ -123,13 +123,14 @@ def encode_segments(
     longest = 0
     for b, (sequence, size) in enumerate(_pairs(y, sizes)):
         entries = [] if sequence is None else _entries(sequence, b)
-        if not entries or any(map(_is_segment, entries)):
+        if _are_segments(entries):
             segments = _segments(entries, b, size)
+            spans = [(segment.start, segment.stop) for segment in segments]
             row, row_ends = reader.segments(segments, b, size)
         else:
             row = reader.labels(entries, b, size)
-            segments, row_ends = _runs(row)
-        for start, stop, _ in segments:
+            spans, row_ends = _runs(row)
+        for start, stop in spans:
             longest = max(longest, stop - start)
             if limit is not None and stop - start > limit:
                 raise ValueError(
@@ -189,6 +190,13 @@ def _is_segment(entry: Any) -> bool:
     return isinstance(entry, (tuple, list)) and len(entry) == 3 and _is_integer(entry[0]) and _is_integer(entry[1])
 
 
+def _are_segments(entries: list[Any]) -> bool:
+    """Whether entries of y are segments: nothing at all, or something that only a segment can be."""
+    if not any(issubclass(kind, (tuple, list)) for kind in set(map(type, entries))):  # most often, and quick to see
+        return not entries
+    return any(map(_is_segment, entries))
+
+
 def _segments(entries: list[Any], b: int, size: int) -> list[Segment]:
     """Segments in the order of their positions, checked."""
     result: list[Segment] = []
@@ -208,8 +216,8 @@ def _segments(entries: list[Any], b: int, size: int) -> list[Segment]:
     return result
 
 
-def _runs(numbers: list[int]) -> tuple[list[Segment], list[int]]:
-    """Runs of equal known labels as segments, and what they tell of the boundaries."""
+def _runs(numbers: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
+    """Runs of equal known labels as (start, stop), and what they tell of the boundaries."""
     ends = [-1 if one < 0 or other < 0 else int(one != other) for one, other in zip(numbers, numbers[1:], strict=False)]
     ends.append(1)
     runs = []
@@ -217,7 +225,7 @@ def _runs(numbers: list[int]) -> tuple[list[Segment], list[int]]:
     for t, end in enumerate(ends):
         if end != 0:
             if numbers[t] >= 0:
-                runs.append(Segment(start, t + 1, numbers[t]))
+                runs.append((start, t + 1))
             start = t + 1
     return runs, ends
 

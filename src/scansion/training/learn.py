@@ -280,7 +280,7 @@ def _mistakes(
     w, total = w0.copy(), np.zeros_like(w0)
 
     def current() -> Floats:
-        return w - total / (online.t + 1.0) if online.average else w.copy()
+        return (online.mass * w - total) / online.steps if online.average and online.steps else w.copy()
 
     log: list[dict[str, Any]] = []
     message = "the maximum number of passes was made"

@@ -1,0 +1,46 @@
+// Sums of rows of a table, and a row added to rows of a table: features that many labels share.
+#pragma once
+
+#include "simd.hpp"
+
+namespace scansion::SCANSION_ISA {
+
+template <int NV>
+inline void sum_rows_block(const double* table, int64_t stride, const int32_t* rows, int64_t n, double* out) {
+  Vec acc[NV];
+  for (int k = 0; k < NV; ++k) acc[k] = load(out + k * kLanes);
+  for (int64_t i = 0; i < n; ++i) {
+    const double* row = table + rows[i] * stride;
+    for (int k = 0; k < NV; ++k) acc[k] = acc[k] + load(row + k * kLanes);
+  }
+  for (int k = 0; k < NV; ++k) store(out + k * kLanes, acc[k]);
+}
+
+// out (stride,) += sum of the named rows of table (., stride); stride is a multiple of four
+inline void sum_rows(const double* table, int64_t stride, const int32_t* rows, int64_t n, double* out) {
+  int64_t j = 0;
+  for (; j + 6 * kLanes <= stride; j += 6 * kLanes) sum_rows_block<6>(table + j, stride, rows, n, out + j);
+  for (; j + 2 * kLanes <= stride; j += 2 * kLanes) sum_rows_block<2>(table + j, stride, rows, n, out + j);
+  for (; j < stride; j += kLanes) sum_rows_block<1>(table + j, stride, rows, n, out + j);
+}
+
+template <int NV>
+inline void add_to_rows_block(double* table, int64_t stride, const int32_t* rows, int64_t n, const double* x, Vec factor) {
+  Vec row[NV];
+  for (int k = 0; k < NV; ++k) row[k] = load(x + k * kLanes) * factor;
+  for (int64_t i = 0; i < n; ++i) {
+    double* to = table + rows[i] * stride;
+    for (int k = 0; k < NV; ++k) store(to + k * kLanes, load(to + k * kLanes) + row[k]);
+  }
+}
+
+// the named rows of table += factor * x (stride,)
+inline void add_to_rows(double* table, int64_t stride, const int32_t* rows, int64_t n, const double* x, double factor) {
+  const Vec f = splat(factor);
+  int64_t j = 0;
+  for (; j + 6 * kLanes <= stride; j += 6 * kLanes) add_to_rows_block<6>(table + j, stride, rows, n, x + j, f);
+  for (; j + 2 * kLanes <= stride; j += 2 * kLanes) add_to_rows_block<2>(table + j, stride, rows, n, x + j, f);
+  for (; j < stride; j += kLanes) add_to_rows_block<1>(table + j, stride, rows, n, x + j, f);
+}
+
+}  // namespace scansion::SCANSION_ISA
