@@ -307,12 +307,24 @@ inline bool chain_forward_backward(const ChainView& c, const TransitionWeights* 
   return true;
 }
 
-// out[j] = log sum_i exp(x[i] + w[i, j]), column by column; w row-major with row stride `stride`.
-inline void log_matvec(const double* x, const double* w, int64_t rows, int64_t columns, int64_t stride, double* out) {
-  for (int64_t j = 0; j < columns; ++j) {
+// out[j] = log sum_i exp(x[i] + w[i, j]), w (n, n); four columns at a time
+inline void log_matvec(const double* x, const double* w, int64_t n, double* out) {
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) {
+    Vec m = splat(-kInfinity);
+    for (int64_t i = 0; i < n; ++i) m = max(m, splat(x[i]) + load(w + i * n + j));
+    const Vec shift = select_greater(m, splat(-kInfinity), m, splat(0.0));
+    Vec s = splat(0.0);
+    for (int64_t i = 0; i < n; ++i) s = s + exp(splat(x[i]) + load(w + i * n + j) - shift);
+    double top[kLanes], sum[kLanes];
+    store(top, shift);
+    store(sum, s);
+    for (int64_t k = 0; k < kLanes; ++k) out[j + k] = top[k] + std::log(sum[k]);  // log 0 = -inf
+  }
+  for (; j < n; ++j) {
     double m = -kInfinity;
-    for (int64_t i = 0; i < rows; ++i) {
-      const double y = x[i] + w[i * stride + j];
+    for (int64_t i = 0; i < n; ++i) {
+      const double y = x[i] + w[i * n + j];
       m = y > m ? y : m;
     }
     if (!(m > -kInfinity)) {
@@ -320,7 +332,7 @@ inline void log_matvec(const double* x, const double* w, int64_t rows, int64_t c
       continue;
     }
     double s = 0.0;
-    for (int64_t i = 0; i < rows; ++i) s += std::exp(x[i] + w[i * stride + j] - m);
+    for (int64_t i = 0; i < n; ++i) s += std::exp(x[i] + w[i * n + j] - m);
     out[j] = m + std::log(s);
   }
 }
@@ -344,7 +356,7 @@ inline double chain_log_forward(const ChainView& c, double* row, double* table) 
     if (t == 0) {
       for (int64_t j = 0; j < L; ++j) a[j] = row[j];
     } else {
-      log_matvec(a - L, c.transition + (t - 1) * c.transition_stride, L, L, L, a);
+      log_matvec(a - L, c.transition + (t - 1) * c.transition_stride, L, a);
       for (int64_t j = 0; j < L; ++j) a[j] += row[j];
     }
     const double m = row_center(a, L);
@@ -358,11 +370,19 @@ inline double chain_log_forward(const ChainView& c, double* row, double* table) 
   return value(scale);
 }
 
+// log sum_j exp(x[j] + y[j])
 inline double log_sum(const double* x, const double* y, int64_t n) {
-  double m = -kInfinity;
-  for (int64_t j = 0; j < n; ++j) m = x[j] + y[j] > m ? x[j] + y[j] : m;
-  double s = 0.0;
-  for (int64_t j = 0; j < n; ++j) s += std::exp(x[j] + y[j] - m);
+  const int64_t whole = n / kLanes * kLanes;
+  Vec top = splat(-kInfinity);
+  for (int64_t j = 0; j < whole; j += kLanes) top = max(top, load(x + j) + load(y + j));
+  double m = horizontal_max(top);
+  for (int64_t j = whole; j < n; ++j) m = x[j] + y[j] > m ? x[j] + y[j] : m;
+  if (!(m > -kInfinity)) return m;
+  const Vec shift = splat(m);
+  Vec sum = splat(0.0);
+  for (int64_t j = 0; j < whole; j += kLanes) sum = sum + exp(load(x + j) + load(y + j) - shift);
+  double s = horizontal_sum(sum);
+  for (int64_t j = whole; j < n; ++j) s += std::exp(x[j] + y[j] - m);
   return m + std::log(s);
 }
 
@@ -385,15 +405,7 @@ inline void chain_log_forward_backward(const ChainView& c, double* work, bool ba
     chain_row(c, t, L, row);
     for (int64_t j = 0; j < L; ++j) v[j] = row[j] + beta[j];
     const double* w = c.transition + (t - 1) * c.transition_stride;
-    for (int64_t i = 0; i < L; ++i) {
-      double m = -kInfinity, s = 0.0;
-      for (int64_t j = 0; j < L; ++j) m = w[i * L + j] + v[j] > m ? w[i * L + j] + v[j] : m;
-      if (m > -kInfinity) {
-        for (int64_t j = 0; j < L; ++j) s += std::exp(w[i * L + j] + v[j] - m);
-        m += std::log(s);
-      }
-      beta[i] = m;
-    }
+    for (int64_t i = 0; i < L; ++i) beta[i] = log_sum(w + i * L, v, L);
     if (answer.transitions || answer.counts) {
       const double pairs = log_sum(a - L, beta, L);
       for (int64_t i = 0; i < L; ++i)

@@ -42,10 +42,11 @@ struct KnownSegments {
           continue;
         }
         matched.clear();
-        for (int32_t z = automaton.match(state, y); z >= 0; z = automaton.pattern_suffix(z)) matched.push_back(z);
+        const int32_t longest = automaton.match(state, y);
         state = automaton.next(state, y);
         if (stop == length)
           for (int32_t z = automaton.end_match(state); z >= 0; z = automaton.pattern_suffix(z)) matched.push_back(z);
+        for (int32_t z = longest; z >= 0; z = automaton.pattern_suffix(z)) matched.push_back(z);
         use(b, start, stop, matched);
         start = stop;
       }
@@ -110,6 +111,9 @@ inline FeatureTable token_features(const KnownSegments& known, Part part, const 
                                    double least) {
   PairCounter pairs(attributes);
   const DataView& data = known.data;
+  // Single labels, the bulk of it, need no counting where every pair is kept: one bit for each label.
+  const bool by_bits = least <= 0.0 && known.automaton.labels() <= 64;
+  std::vector<uint64_t> bits(by_bits ? static_cast<size_t>(attributes) : 0, 0);
   known.each([&](int64_t b, int64_t start, int64_t stop, const std::vector<int32_t>& matched) {
     const int64_t first = data.offsets[b];
     int64_t from = start, to = stop;
@@ -119,12 +123,30 @@ inline FeatureTable token_features(const KnownSegments& known, Part part, const 
     for (int64_t t = from; t < to; ++t)
       for (int64_t e = data.token_offsets[first + t]; e < data.token_offsets[first + t + 1]; ++e) {
         const int32_t id = data.ids[e];
+        const uint32_t wanted = orders[id];
+        if (by_bits && wanted == 1u) {
+          bits[id] |= uint64_t{1} << matched.back();  // the shortest pattern: the label
+          continue;
+        }
         for (const int32_t z : matched)
-          if (orders[id] >> std::min(known.automaton.pattern_length(z) - 1, 31) & 1u)
+          if (wanted >> std::min(known.automaton.pattern_length(z) - 1, 31) & 1u)
             pairs.add(id, z, data.values ? data.values[e] : 1.0);
       }
   });
-  return pairs.finish(least);
+  FeatureTable table = pairs.finish(least);
+  if (!by_bits) return table;
+  FeatureTable both;  // an attribute's features come from one of the two
+  both.rows.assign(1, 0);
+  both.pattern.reserve(table.pattern.size() + static_cast<size_t>(2 * attributes));
+  for (int64_t a = 0; a < attributes; ++a) {
+    for (int64_t k = table.rows[a]; k < table.rows[a + 1]; ++k) both.pattern.push_back(table.pattern[k]);
+    for (int32_t y = 0; bits[a] >> y; ++y) {
+      if (bits[a] >> y & 1u) both.pattern.push_back(y);
+      if (y == 63) break;
+    }
+    both.rows.push_back(static_cast<int64_t>(both.pattern.size()));
+  }
+  return both;
 }
 
 // How often each pattern occurs.

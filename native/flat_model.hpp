@@ -99,6 +99,14 @@ struct SplitFeatures {
     }
   }
 
+  // rows -> weights, for rows that took the weights' place
+  void restore(const ModelView& m, const double* table, double* w) const {
+    const FeatureRows& f = m.parts[kStart];
+    for (size_t r = 0; r < row_attribute.size(); ++r)
+      for (int64_t k = f.rows[row_attribute[r]]; k < f.rows[row_attribute[r] + 1]; ++k)
+        w[f.base + k] = table[static_cast<int64_t>(r) * stride + f.pattern[k]];
+  }
+
   // weights -> rows, and what the rows gathered -> weights
   void expand(const ModelView& m, const double* w, double* table) const {
     const FeatureRows& f = m.parts[kStart];
@@ -165,7 +173,7 @@ class SequenceScores {
 
   // Scores of sequence b under `scale` times the weights; gold (T,), or null: the Hamming cost,
   // 1 for every other label of a token, is added.
-  // split, table: the token features as rows, with scale 1; null: none.
+  // split, table: the token features as rows; null: none.
   void fill(const DataView& data, int64_t b, const double* w, double scale, const int32_t* gold,
             const SplitFeatures* split = nullptr, const double* table = nullptr) {
     first_ = data.offsets[b];
@@ -181,8 +189,10 @@ class SequenceScores {
     if (split) {
       for (int64_t t = 0; t < length_; ++t) {
         const int64_t* wide = split->wide_offsets.data() + first_ + t;
-        kernels().sum_rows(table, split->stride, split->wide_rows.data() + wide[0], wide[1] - wide[0],
-                           scores_.start + t * m_.labels);
+        double* row = scores_.start + t * m_.labels;
+        kernels().sum_rows(table, split->stride, split->wide_rows.data() + wide[0], wide[1] - wide[0], row);
+        if (scale != 1.0)
+          for (int64_t y = 0; y < m_.labels; ++y) row[y] *= scale;
       }
       scatter_labels(split->narrow_offsets.data(), split->narrow_ids.data(), nullptr, add, scores_.start);
     } else {
@@ -234,6 +244,7 @@ class SequenceScores {
   // log Z (with `known`: of what the targets allow) and, into the expectation arrays, the posteriors
   double posteriors(const DataView& data, const TransitionWeights* shared, const TargetView* known, bool backward) {
     if (backward) layout(expected_, data);
+    sparse_ = false;
     if (m_.dense) {
       const ChainView view = chain_view(known ? known->allowed : nullptr);
       ChainAnswer answer;
@@ -279,9 +290,12 @@ class SequenceScores {
     const AddExpectation add{out, factor};
     if (split) {
       for (int64_t t = 0; t < length_; ++t) {
+        if (!touched(t)) continue;
         const int64_t* wide = split->wide_offsets.data() + first_ + t;
-        kernels().add_to_rows(table, split->stride, split->wide_rows.data() + wide[0], wide[1] - wide[0],
-                              expected_.start + t * m_.labels, factor);
+        row_.assign(static_cast<size_t>(split->stride), 0.0);  // rows of a table end in zeros
+        std::copy_n(expected_.start + t * m_.labels, m_.labels, row_.data());
+        kernels().add_to_rows(table, split->stride, split->wide_rows.data() + wide[0], wide[1] - wide[0], row_.data(),
+                              factor);
       }
       scatter_labels(split->narrow_offsets.data(), split->narrow_ids.data(), nullptr, add, expected_.start);
     } else {
@@ -304,9 +318,11 @@ class SequenceScores {
     if (m_.dense) {
       const ChainView view = chain_view(known ? known->allowed : nullptr);
       double* block = work_.take(length_ * m_.labels + m_.labels);
-      if (length_ > 0 && !(kernels().chain_table(view, true, block, block + m_.labels) > kMinusInfinity)) return path;
-      ChainGraph graph(kernels(), view, block + m_.labels, block);
-      return best_path(graph);
+      if (!(kernels().chain_table(view, true, block, block + m_.labels) > kMinusInfinity)) return path;
+      labels_.resize(static_cast<size_t>(length_));
+      best_chain_labels(view, block + m_.labels, labels_.data());
+      for (int64_t t = 0; t < length_; ++t) path.push_back({t, t + 1, labels_[t]});
+      return path;
     }
     const SegmentView view = segment_view(known ? known->runs : nullptr, known ? known->may_end : nullptr);
     SegmentWork tables;
@@ -324,7 +340,10 @@ class SequenceScores {
   }
 
   // Expectations of nothing yet, for add_path().
-  void clear_expectations(const DataView& data) { layout(expected_, data); }
+  void clear_expectations(const DataView& data) {
+    layout(expected_, data);
+    sparse_ = true;
+  }
 
   // Adds amount times a segmentation to the expectations: after posteriors(), amount = -1 leaves the gradient's cells.
   void add_path(const Path& path, double amount) {
@@ -342,6 +361,12 @@ class SequenceScores {
   static int64_t padded4(int64_t n) { return (n + 3) / 4 * 4; }
 
  private:
+  // Whether anything is expected at token t: paths that agree there leave nothing.
+  bool touched(int64_t t) const {
+    if (!sparse_) return true;
+    const double* row = expected_.start + t * m_.labels;
+    return std::any_of(row, row + m_.labels, [](double x) { return x != 0.0; });
+  }
   bool uses(Part part) const { return m_.parts[part].rows != nullptr; }
   bool needs_inside() const { return !m_.dense && (m_.max_length > 1 || uses(kInside) || uses(kInner)); }
 
@@ -459,6 +484,7 @@ class SequenceScores {
     const int64_t L = m_.labels;
     const int64_t last = token_offsets[first_ + length_];
     for (int64_t t = 0; t < length_; ++t) {
+      if (start == expected_.start && !touched(t)) continue;
       double* row = start + t * L;
       const int64_t* entry = token_offsets + first_ + t;
       for (int64_t e = entry[0]; e < entry[1]; ++e) {
@@ -523,10 +549,11 @@ class SequenceScores {
   const PatternAutomaton* automaton_;
   const Topology* topology_;
   int64_t first_ = 0, length_ = 0, limit_ = 1;
+  bool sparse_ = false;  // expectations are a difference of paths
   Arrays scores_, expected_;
   Workspace work_;
-  std::vector<double> outer_;
-  std::vector<int32_t> ranks_;
+  std::vector<double> outer_, row_;
+  std::vector<int32_t> ranks_, labels_;
 };
 
 // The segmentation that a complete target stands for.

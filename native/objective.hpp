@@ -88,7 +88,18 @@ class FlatObjective {
     SequenceScores s(m_, automaton_, topology_);
     std::vector<double> block;
     TransitionWeights shared;
-    Sparse update(m_.weights);
+    Sparse update(o.algorithm == kPassiveAggressive ? m_.weights : 0);
+    // rows take the place of the weights of frequent attributes while the pass lasts
+    const SplitFeatures* split = o.algorithm == kPassiveAggressive ? nullptr : split_features();
+    std::vector<double> sum_table;
+    if (split) {
+      table_.resize(static_cast<size_t>(split->size()));
+      split->expand(m_, w, table_.data());
+      if (o.average) {
+        sum_table.resize(table_.size());
+        split->expand(m_, sum, sum_table.data());
+      }
+    }
     double loss = 0.0;
     for (int64_t i = 0; i < count; ++i) {
       const int64_t b = order[i];
@@ -97,23 +108,23 @@ class FlatObjective {
       if (o.algorithm == kLikelihood || o.algorithm == kMargin) {
         const double rate = 1.0 / (o.lambda * (o.t0 + o.t));
         o.scale *= 1.0 - rate * o.lambda;
-        if (o.scale < 1e-9) rescale(o, w);
+        if (o.scale < 1e-9) rescale(o, w, split ? table_.data() : nullptr);
         gain *= rate / o.scale;
       }
       o.t += 1.0;
       // what is added to w now was missing from the steps before
       const double missed = o.mass;
       const auto step = [&](double amount) {
-        s.add_expectations(data_, b, amount, w);
-        if (o.average) s.add_expectations(data_, b, amount * missed, sum);
+        s.add_expectations(data_, b, amount, w, split, table_.data());
+        if (o.average && missed > 0.0) s.add_expectations(data_, b, amount * missed, sum, split, sum_table.data());
       };
       if (o.algorithm == kLikelihood) {
-        s.fill(data_, b, w, o.scale, nullptr);
+        s.fill(data_, b, w, o.scale, nullptr, split, table_.data());
         const bool share = make_shared(w, o.scale, block, shared);
         loss += weight(b) * loss_of(s, b, share ? &shared : nullptr, [&](double factor) { step(-factor * gain); });
       } else {
-        const Path gold = gold_path(s, b, w, o.scale);
-        s.fill(data_, b, w, o.scale, o.algorithm == kMargin ? costs(b, gold) : nullptr);
+        const Path gold = gold_path(s, b, w, o.scale, split);
+        s.fill(data_, b, w, o.scale, o.algorithm == kMargin ? costs(b, gold) : nullptr, split, table_.data());
         const Path guess = s.decode(nullptr);
         const double wrong = static_cast<double>(errors(b, guess, gold));
         const double violation = s.score(guess) - s.score(gold);  // with the cost in, for kMargin
@@ -123,19 +134,21 @@ class FlatObjective {
           s.clear_expectations(data_);
           s.add_path(gold, 1.0);
           s.add_path(guess, -1.0);
-          update.clear();
-          s.each_expectation(data_, b, [&](int64_t f, double x) { update.add(f, x); });
-          if (o.algorithm == kPassiveAggressive) {
+          if (o.algorithm != kPassiveAggressive) {
+            step(gain);
+          } else {
+            update.clear();
+            s.each_expectation(data_, b, [&](int64_t f, double x) { update.add(f, x); });
             const double cost = violation + (o.error_sensitive ? std::sqrt(wrong) : 1.0);
             const double c = o.aggressiveness, norm = update.squared_norm();
             loss += weight(b) * std::max(0.0, cost);
             double tau = norm > 0.0 && cost > 0.0 ? cost / (o.pa_type == 2 ? norm + 0.5 / c : norm) : 0.0;
             if (o.pa_type == 1) tau = std::min(c, tau);
             gain *= tau;
-          }
-          for (const int64_t f : update.touched) {
-            w[f] += gain * update.value[f];
-            if (o.average) sum[f] += gain * missed * update.value[f];
+            for (const int64_t f : update.touched) {
+              w[f] += gain * update.value[f];
+              if (o.average) sum[f] += gain * missed * update.value[f];
+            }
           }
         }
       }
@@ -143,6 +156,10 @@ class FlatObjective {
         o.steps += 1.0;
         o.mass += o.scale;
       }
+    }
+    if (split) {
+      split->restore(m_, table_.data(), w);
+      if (o.average) split->restore(m_, sum_table.data(), sum);
     }
     return loss;
   }
@@ -172,8 +189,9 @@ class FlatObjective {
     }
   };
 
-  void rescale(Online& o, double* w) const {
+  void rescale(Online& o, double* w, double* table) const {
     for (int64_t f = 0; f < m_.weights; ++f) w[f] *= o.scale;
+    for (int64_t i = 0; table && i < split_->size(); ++i) table[i] *= o.scale;
     o.mass /= o.scale;  // mass * w stays what it was
     o.scale = 1.0;
   }
@@ -213,16 +231,16 @@ class FlatObjective {
     return true;
   }
 
-  // made when first wanted: batch objectives pay for it with their first evaluation, online ones never do
+  // made when first wanted
   const SplitFeatures* split_features() {
     if (!split_ && m_.dense && !m_.varying_starts && !data_.values && m_.parts[kStart].rows)
       split_ = std::make_unique<SplitFeatures>(m_, data_);
     return split_.get();
   }
 
-  Path gold_path(SequenceScores& s, int64_t b, const double* w, double scale) const {
+  Path gold_path(SequenceScores& s, int64_t b, const double* w, double scale, const SplitFeatures* split = nullptr) const {
     if (status(b) == kComplete) return target_path(data_, target_, b);
-    s.fill(data_, b, w, scale, nullptr);
+    s.fill(data_, b, w, scale, nullptr, split, table_.data());
     return s.decode(&target_);
   }
 

@@ -70,6 +70,28 @@ class ChainGraph {
   double* row_;
 };
 
+// The best path of a chain, straight from the table: what best_path(ChainGraph) returns, in a fraction of its time.
+inline void best_chain_labels(const ChainView& view, const double* table, int32_t* labels) {
+  const int64_t L = view.labels;
+  if (view.length == 0) return;
+  const double* last = table + (view.length - 1) * L;
+  int64_t y = std::max_element(last, last + L) - last;
+  for (int64_t t = view.length - 1;; --t) {
+    labels[t] = static_cast<int32_t>(y);
+    if (t == 0) return;
+    const double* before = table + (t - 1) * L;
+    const double* w = view.transition + (t - 1) * view.transition_stride + y;
+    double best = kMinusInfinity;
+    for (int64_t i = 0; i < L; ++i) {
+      const double x = before[i] + w[i * L];
+      if (x > best) {
+        best = x;
+        y = i;
+      }
+    }
+  }
+}
+
 // Segment lattice on the pattern automaton. Ways are listed as the ranks of viterbi.hpp order them (null: no order).
 class SegmentGraph {
  public:
@@ -282,19 +304,22 @@ template <class Graph>
 double entropy(Graph& graph) {
   const int64_t T = graph.length(), S = graph.states();
   if (T == 0) return 0.0;
-  std::vector<double> table(static_cast<size_t>((T + 1) * S), 0.0);
+  std::vector<double> table(static_cast<size_t>((T + 1) * S), 0.0), weight;
   std::vector<Way> ways;
   const auto mix = [&]() {
     const Way* best = best_way(ways);
     if (!best) return 0.0;
     const double top = best->total;
     double sum = 0.0, h = 0.0;
-    for (const Way& way : ways) sum += std::exp(way.total - top);
-    const double log_sum = std::log(sum);
+    weight.clear();
     for (const Way& way : ways) {
-      const double c = std::exp(way.total - top) / sum;
-      if (c > 0.0) h += c * (table[way.from * S + way.source] - (way.total - top - log_sum));
+      weight.push_back(std::exp(way.total - top));
+      sum += weight.back();
     }
+    const double log_sum = std::log(sum);
+    for (size_t i = 0; i < ways.size(); ++i)
+      if (weight[i] > 0.0)
+        h += weight[i] / sum * (table[ways[i].from * S + ways[i].source] - (ways[i].total - top - log_sum));
     return h;
   };
   for (int64_t v = 1; v <= T; ++v) {

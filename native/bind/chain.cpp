@@ -135,11 +135,17 @@ void best_labels(const ChainBatch& batch, const Int64sOut& out, int64_t threads)
   nb::gil_scoped_release release;
   std::vector<Workspace> work(std::max<int64_t>(1, threads));
   parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
+    const ChainView view = batch.view(i);
     int64_t* labels = out.data() + batch.offset(i);
-    std::fill_n(labels, batch.length(i), int64_t{-1});
-    batch.table(i, work[worker], true, [&](auto& graph) {
-      for (const Step& step : best_path(graph)) labels[step.start] = step.label;
-    });
+    double* row = work[worker].take(view.length * (view.labels + 1) + view.labels);
+    double* table = row + view.labels;
+    auto* best = reinterpret_cast<int32_t*>(table + view.length * view.labels);
+    if (kernels().chain_table(view, true, row, table) > kMinusInfinity) {
+      best_chain_labels(view, table, best);
+      std::copy_n(best, view.length, labels);
+    } else {
+      std::fill_n(labels, view.length, int64_t{-1});
+    }
   });
 }
 

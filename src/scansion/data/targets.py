@@ -55,7 +55,7 @@ class Targets:
 
 
 def encode_labels(
-    y: Iterable[Any], lengths: npt.ArrayLike, labels: Sequence[Any] | None = None
+    y: Iterable[Any], lengths: npt.ArrayLike, labels: Sequence[Any] | None = None, *, extend: bool = False
 ) -> tuple[Targets, list[Any]]:
     """Number the labels of sequences.
 
@@ -68,6 +68,8 @@ def encode_labels(
         Number of tokens of each sequence.
     labels : sequence, optional
         The labels, in order; another one in y is an error. Learnt from y unless given.
+    extend : bool
+        Number other labels of y after those given, instead.
 
     Returns
     -------
@@ -75,7 +77,7 @@ def encode_labels(
     labels : list
         The label of each number.
     """
-    reader = _Reader(labels)
+    reader = _Reader(labels, extend)
     sizes = _lengths(lengths)
     numbers: list[int] = []
     for b, (sequence, size) in enumerate(_pairs(y, sizes)):
@@ -91,6 +93,7 @@ def encode_segments(
     lengths: npt.ArrayLike,
     labels: Sequence[Any] | None = None,
     *,
+    extend: bool = False,
     max_length: int | None = None,
 ) -> tuple[Targets, list[Any]]:
     """Number the labels of segmented sequences.
@@ -106,6 +109,8 @@ def encode_segments(
         Number of tokens of each sequence.
     labels : sequence, optional
         The labels, in order; another one in y is an error. Learnt from y unless given.
+    extend : bool
+        Number other labels of y after those given, instead.
     max_length : int, optional
         A longer segment is an error.
 
@@ -115,7 +120,7 @@ def encode_segments(
     labels : list
         The label of each number.
     """
-    reader = _Reader(labels)
+    reader = _Reader(labels, extend)
     sizes = _lengths(lengths)
     limit = None if max_length is None else checks.count("max_length", max_length, 1)
     numbers: list[int] = []
@@ -240,7 +245,7 @@ class _Numbers(dict[Any, int]):
     Labels not seen before are given the next number, unless the labels are fixed.
     """
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: Any, extend: bool) -> None:
         super().__init__()
         self.names: list[Any] = []
         self.sets: list[list[int]] = []  # of numbers; sets[k] is numbered -2 - k
@@ -254,7 +259,7 @@ class _Numbers(dict[Any, int]):
                 if label in self:
                     raise ValueError(f"labels must be distinct, but {label!r} comes twice")
                 self.__missing__(label)
-            self.fixed = True
+            self.fixed = not extend
         self[None] = -1
 
     def __missing__(self, label: Any) -> int:
@@ -291,8 +296,8 @@ class _Numbers(dict[Any, int]):
 class _Reader:
     """Turns labels into numbers, and the numbers into targets."""
 
-    def __init__(self, labels: Sequence[Any] | None) -> None:
-        self.numbers = _Numbers(labels)
+    def __init__(self, labels: Sequence[Any] | None, extend: bool) -> None:
+        self.numbers = _Numbers(labels, extend)
 
     def label(self, label: Any, where: str) -> int:
         """Number of one label; errors say where it stands."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,10 +77,14 @@ class PatternAutomaton:
         """(n_states, n_labels): the state after a label."""
         return self._native.next()
 
+    @cached_property
+    def _match_tables(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        return self._native.match(), self._native.pattern_suffix()
+
     def matches(self, state: int, label: int) -> list[int]:
         """Patterns that match when `label` is taken in `state`, longest first (patterns with `EOS` excepted)."""
-        suffix = self._native.pattern_suffix()
-        found, z = [], int(self._native.match()[state, label])
+        match, suffix = self._match_tables
+        found, z = [], int(match[state, label])
         while z >= 0:
             found.append(z)
             z = int(suffix[z])
