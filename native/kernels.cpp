@@ -48,13 +48,20 @@ bool segment_posteriors(const SegmentView& view, const TopologyView& net, double
     clear(view, net, answer);
   }
   prepare_segment(view, net, block, work);
+  work.cache = nullptr;
   answer.log_partition = segment_log_forward(view, net, work, log_z);
   if (backward && answer.log_partition > -kInfinity) segment_log_backward(view, net, work, log_z, sink);
   return false;
 }
 
-double segment_table(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work) {
+// for sweeps that need no second look at the rows
+void segment_prepare(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work) {
   prepare_segment(view, net, block, work);
+  work.cache = nullptr;
+}
+
+double segment_table(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work) {
+  segment_prepare(view, net, block, work);
   Scale log_z;
   return segment_log_forward(view, net, work, log_z);
 }
@@ -89,7 +96,7 @@ constexpr Kernels table = {
     plain_chain_row,
     segment_workspace,
     segment_posteriors,
-    prepare_segment,
+    segment_prepare,
     segment_table,
     segment_end_rows,
     sum_rows,

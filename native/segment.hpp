@@ -70,6 +70,11 @@ inline int64_t carve_segment_work(const SegmentView& s, const TopologyView& n, d
   w.g_low = c.take(T + 1);
   w.alive = reinterpret_cast<uint8_t*>(c.take(T / 8 + 1));
   w.rows = c.take(M * w.row_stride);
+  if (s.full && n.end_classes == 0) {
+    w.cache = c.take(T * M * w.Cp);
+    w.cache_top = c.take(T * M);
+    w.cache_low = c.take(T * M);
+  }
   w.row_top = c.take(M);
   w.row_low = c.take(M);
   w.h = c.take(w.Kp);
@@ -93,8 +98,15 @@ inline void gather_classes(const double* part, int64_t rows, int64_t patterns, c
   for (int64_t r = 0; r < rows; ++r) {
     const double* from = part + r * patterns;
     double* to = out + r * stride;
-    for (int64_t c = 0; c < classes; ++c)
-      to[c] = (pattern[c] >= 0 ? from[pattern[c]] : 0.0) + (parent[c] >= 0 ? to[parent[c]] : 0.0);
+    double suffix = 0.0;  // neighbours often have one parent
+    int32_t at = -1;
+    for (int64_t c = 0; c < classes; ++c) {
+      if (parent[c] != at) {
+        at = parent[c];
+        suffix = at >= 0 ? to[at] : 0.0;
+      }
+      to[c] = (pattern[c] >= 0 ? from[pattern[c]] : 0.0) + suffix;
+    }
     for (int64_t c = classes; c < stride; ++c) to[c] = pad;
   }
 }
@@ -206,11 +218,19 @@ struct RowSweep {
   SegmentWork& w;
 
   bool by_key(int64_t v) const { return n.end_classes > 0 && v == s.length; }
-  double* row(int64_t d) const { return w.rows + (d - 1) * w.row_stride; }
+  double* row(int64_t u, int64_t d) const {
+    return w.cache ? w.cache + (u * s.max_length + d - 1) * w.Cp : w.rows + (d - 1) * w.row_stride;
+  }
 
   void compute(int64_t u, int64_t d, const double* inside, bool want_low) const {
     const int64_t v = u + d;
-    double* r = row(d);
+    if (w.cache) {
+      const int64_t at = u * s.max_length + d - 1;
+      w.row_top[d - 1] = w.cache_top[at];
+      w.row_low[d - 1] = w.cache_low[at];
+      return;
+    }
+    double* r = row(u, d);
     int64_t width = w.Cp;
     bool any = !(s.may_end && !s.may_end[v - 1]);
     if (any) any = extent_row(s, n, w, u, d, inside, by_key(v) ? w.x : r);
@@ -222,11 +242,32 @@ struct RowSweep {
     if (want_low) w.row_low[d - 1] = any ? row_lowest_finite(r, width) : kInfinity;
   }
 
+  // All rows that start at u, into the cache: memory is read in order, and each row rests between being written
+  // number by number and being read in vectors.
+  void fill_cache(int64_t u) const {
+    const int64_t longest = s.max_length < s.length - u ? s.max_length : s.length - u;
+    row_zero(w.inside_c, w.Cp);
+    for (int64_t d = 1; d <= longest; ++d) {
+      if (w.inside_x) row_add(w.inside_c, w.inside_x + (u + d - 1) * w.Cp, w.Cp);
+      bool any = !(s.may_end && !s.may_end[u + d - 1]);
+      if (any) any = extent_row(s, n, w, u, d, w.inside_c, row(u, d));
+      w.cache_top[u * s.max_length + d - 1] = any ? 0.0 : -kInfinity;
+    }
+    for (int64_t d = 1; d <= longest; ++d) {
+      const int64_t at = u * s.max_length + d - 1;
+      if (w.cache_top[at] < 0.0) continue;
+      double* r = row(u, d);
+      w.cache_top[at] = row_max(r, w.Cp);
+      w.cache_low[at] = row_lowest_finite(r, w.Cp);
+      if (w.cache_top[at] > -kInfinity) row_exp_fast(r, w.Cp, w.cache_top[at]);
+    }
+  }
+
   // exp(row - top) key by key; x (Kp,) receives it unless the row serves as it is
   const double* weights(int64_t u, int64_t d) const {
-    double* r = row(d);
+    double* r = row(u, d);
     const bool keyed = by_key(u + d);
-    row_exp_fast(r, keyed ? w.Kp : w.Cp, w.row_top[d - 1]);
+    if (!w.cache) row_exp_fast(r, keyed ? w.Kp : w.Cp, w.row_top[d - 1]);
     if (keyed || n.identity_keys) return r;
     for (int64_t k = 0; k < w.K; ++k) w.x[k] = r[n.key_extent[k]];
     for (int64_t k = w.K; k < w.Kp; ++k) w.x[k] = 0.0;
@@ -283,6 +324,7 @@ inline bool segment_forward(const SegmentView& s, const TopologyView& n, Segment
     if (v > 0) {
       const int64_t longest = M < v ? M : v;
       double top = -kInfinity;
+      if (w.cache && w.alive[v - 1]) sweep.fill_cache(v - 1);
       row_zero(w.inside_c, w.Cp);
       const Scale& reference = w.a_scale[v - 1];
       for (int64_t d = 1; d <= longest; ++d) {
@@ -359,13 +401,32 @@ struct SegmentSink {
 
   // classes -> patterns: each class passes what it got on to the class of its suffix
   static void fold(double* c, const int32_t* parent, int64_t classes) {
-    for (int64_t i = classes - 1; i >= 0; --i)
-      if (parent[i] >= 0) c[parent[i]] += c[i];
+    double sum = 0.0;  // of neighbours with one parent
+    int32_t at = -1;
+    for (int64_t i = classes - 1; i >= 0; --i) {
+      if (at >= 0 && (parent[i] != at || i == at)) {
+        c[at] += sum;
+        sum = 0.0;
+      }
+      at = parent[i];
+      sum += c[i];
+      if (at < 0) sum = 0.0;
+    }
   }
   void emit(double* c, double* out) const {
     fold(c, n.extent_parent, w.C);
     for (int64_t i = 0; i < w.C; ++i)
       if (n.extent_pattern[i] >= 0) out[n.extent_pattern[i]] += c[i];
+  }
+
+  // classes are sorted by label
+  void add_by_label(const double* c, double* out) const {
+    for (int64_t i = 0; i < w.C;) {
+      const int32_t y = n.extent_label[i];
+      double sum = 0.0;
+      for (; i < w.C && n.extent_label[i] == y; ++i) sum += c[i];
+      out[y] += sum;
+    }
   }
 
   // q (Kp,): posteriors of the keys on segment [u, u+d)
@@ -381,7 +442,7 @@ struct SegmentSink {
     if (answer.by_length) row_add(w.length_e + (d - 1) * w.Cp, c, w.Cp);
     const int64_t at = u * answer.stride + d - 1;
     if (answer.segments)
-      for (int64_t i = 0; i < w.C; ++i) answer.segments[at * n.labels + n.extent_label[i]] += c[i];
+      add_by_label(c, answer.segments + at * n.labels);
     if (n.end_classes > 0 && u + d == s.length) tail(u, d, q);
     if (answer.full) {
       if (c != w.sum_c)
@@ -429,7 +490,7 @@ struct SegmentSink {
         cover[c] = x > 0.0 ? x : 0.0;  // rounding must not leave a negative probability
       }
       if (answer.labels)
-        for (int64_t c = 0; c < w.C; ++c) answer.labels[t * n.labels + n.extent_label[c]] += cover[c];
+        add_by_label(cover, answer.labels + t * n.labels);
       if (answer.inside) copy_emit(cover, answer.inside + t * P);
       if (answer.start) copy_emit(w.start_e + t * w.Cp, answer.start + t * s.start_stride);
       if (answer.end) copy_emit(w.end_e + (t + 1) * w.Cp, answer.end + t * P);
@@ -616,7 +677,7 @@ inline double segment_log_forward(const SegmentView& s, const TopologyView& n, S
         const double offset = difference(w.a_scale[u], reference);
         const double* g = w.g + u * w.Kp;
         for (int64_t k = 0; k < w.K; ++k) {
-          const double x = g[k] + class_score(n, sweep.row(d), keyed, k) + offset;
+          const double x = g[k] + class_score(n, sweep.row(u, d), keyed, k) + offset;
           w.h[k] = x > w.h[k] ? x : w.h[k];
         }
       }
@@ -628,7 +689,7 @@ inline double segment_log_forward(const SegmentView& s, const TopologyView& n, S
         const double* g = w.g + u * w.Kp;
         for (int64_t k = 0; k < w.K; ++k)
           if (w.h[k] > -kInfinity)
-            w.q[k] += std::exp(g[k] + class_score(n, sweep.row(d), keyed, k) + offset - w.h[k]);
+            w.q[k] += std::exp(g[k] + class_score(n, sweep.row(u, d), keyed, k) + offset - w.h[k]);
       }
       for (int64_t k = 0; k < w.K; ++k)
         if (w.h[k] > -kInfinity) w.h[k] += std::log(w.q[k]);
@@ -676,7 +737,7 @@ inline void segment_log_backward(const SegmentView& s, const TopologyView& n, Se
       const double offset = difference(w.b_scale[v], reference);
       const double* b = w.b + v * w.Kp;
       for (int64_t k = 0; k < w.K; ++k) {
-        const double x = class_score(n, sweep.row(d), keyed, k) + b[k] + offset;
+        const double x = class_score(n, sweep.row(u, d), keyed, k) + b[k] + offset;
         w.h[k] = x > w.h[k] ? x : w.h[k];
       }
     }
@@ -692,7 +753,7 @@ inline void segment_log_backward(const SegmentView& s, const TopologyView& n, Se
       for (int64_t k = 0; k < w.Kp; ++k) w.q[k] = 0.0;
       for (int64_t k = 0; k < w.K; ++k) {
         if (!(w.h[k] > -kInfinity)) continue;
-        const double x = class_score(n, sweep.row(d), keyed, k) + b[k] + offset;
+        const double x = class_score(n, sweep.row(u, d), keyed, k) + b[k] + offset;
         sums[k] += std::exp(x - w.h[k]);
         w.q[k] = std::exp(g[k] + x + base);
       }
