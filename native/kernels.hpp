@@ -26,9 +26,10 @@ struct Kernels {
   double (*segment_table)(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work);
   // scores of all segments that end at v into work.rows; returns whether rows go by key, not by extent class
   bool (*segment_end_rows)(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v);
-  // out (stride,) += the named rows of a table; the named rows += factor * x
+  // out (stride,) += the named rows of a table; the named rows += factor * x where mask is 1 (null: everywhere)
   void (*sum_rows)(const double* table, int64_t stride, const int32_t* rows, int64_t n, double* out);
-  void (*add_to_rows)(double* table, int64_t stride, const int32_t* rows, int64_t n, const double* x, double factor);
+  void (*add_to_rows)(double* table, const double* mask, int64_t stride, const int32_t* rows, int64_t n,
+                      const double* x, double factor);
   void (*exp_array)(const double* x, int64_t n, double* out);  // for tests of the exponential
 };
 

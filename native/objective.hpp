@@ -91,9 +91,11 @@ class FlatObjective {
     Sparse update(o.algorithm == kPassiveAggressive ? m_.weights : 0);
     // rows take the place of the weights of frequent attributes while the pass lasts
     const SplitFeatures* split = o.algorithm == kPassiveAggressive ? nullptr : split_features();
-    std::vector<double> sum_table;
+    std::vector<double> sum_table, mask;
     if (split) {
       table_.resize(static_cast<size_t>(split->size()));
+      mask.resize(table_.size());
+      split->expand(m_, std::vector<double>(static_cast<size_t>(m_.weights), 1.0).data(), mask.data());
       split->expand(m_, w, table_.data());
       if (o.average) {
         sum_table.resize(table_.size());
@@ -115,8 +117,9 @@ class FlatObjective {
       // what is added to w now was missing from the steps before
       const double missed = o.mass;
       const auto step = [&](double amount) {
-        s.add_expectations(data_, b, amount, w, split, table_.data());
-        if (o.average && missed > 0.0) s.add_expectations(data_, b, amount * missed, sum, split, sum_table.data());
+        s.add_expectations(data_, b, amount, w, split, table_.data(), mask.data());
+        if (o.average && missed > 0.0)
+          s.add_expectations(data_, b, amount * missed, sum, split, sum_table.data(), mask.data());
       };
       if (o.algorithm == kLikelihood) {
         s.fill(data_, b, w, o.scale, nullptr, split, table_.data());

@@ -35,6 +35,12 @@ class Model {
     kept_rows_.push_back(rows);
     kept_patterns_.push_back(pattern);
   }
+  void set_limits(std::optional<Int32s> limits, std::optional<Bytes> forbidden) {
+    limits_ = limits;
+    forbidden_ = forbidden;
+    view_.limits = data_or_null<int32_t>(limits_);
+    view_.forbidden = data_or_null<uint8_t>(forbidden_);
+  }
   void set_lengths(Doubles basis, int64_t base) {
     basis_ = basis;
     view_.basis = static_cast<int64_t>(basis.shape(0));
@@ -56,6 +62,8 @@ class Model {
   std::vector<Int64s> kept_rows_;
   std::vector<Int32s> kept_patterns_;
   std::optional<Doubles> basis_;
+  std::optional<Int32s> limits_;
+  std::optional<Bytes> forbidden_;
   ModelView view_;
 };
 
@@ -153,10 +161,13 @@ void score_arrays(const Model& model, const Data& data, const Doubles& w, Double
   });
   // what does not vary, from the weights
   for (int64_t z = m.labels; z < m.patterns; ++z) {
+    if (starts && !m.varying_starts && m.forbidden && m.forbidden[z]) starts->data()[z] = kMinusInfinity;
     if (m.bias[z] < 0 || m.varying_starts) continue;
     if (starts && !m.extent[z]) starts->data()[z] = w.data()[m.bias[z]];
     if (pairs) pairs->data()[m.pair[z]] = w.data()[m.bias[z]];
   }
+  for (int64_t y = 0; by_length && m.limits && y < m.labels; ++y)
+    for (int64_t d = m.limits[y]; d < m.max_length; ++d) by_length->data()[d * m.columns + y] = kMinusInfinity;
   if (by_length)
     for (int64_t i = 0; i < m.basis; ++i)
       for (int64_t l = 0; l < m.max_length; ++l)
@@ -214,7 +225,9 @@ void bind_objective(nb::module_& m) {
            nb::arg("extent"), nb::arg("columns"), nb::arg("varying_starts"), nb::arg("weights"))
       .def("set_features", &Model::set_features, nb::arg("part"), nb::arg("rows"), nb::arg("pattern"), nb::arg("base"),
            "part: 0 start, 1 inside, 2 end, 3 inner, 4 whole segments.")
-      .def("set_lengths", &Model::set_lengths, nb::arg("basis"), nb::arg("base"));
+      .def("set_lengths", &Model::set_lengths, nb::arg("basis"), nb::arg("base"))
+      .def("set_limits", &Model::set_limits, nb::arg("limits").none(), nb::arg("forbidden").none(),
+           "limits (labels,): longest segment of each label; forbidden (patterns,): 1 for patterns that must not occur.");
   nb::class_<Data>(m, "FlatData", "Encoded sequences.")
       .def(nb::init<Int64s, Int64s, Int32s, std::optional<Doubles>>(), nb::arg("offsets"), nb::arg("token_offsets"),
            nb::arg("ids"), nb::arg("values").none())
