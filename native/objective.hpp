@@ -77,9 +77,9 @@ class FlatObjective {
     // state, carried from pass to pass
     double t = 0.0;      // steps taken
     double scale = 1.0;  // the weights are scale * w
-    // averaging: the mean of the weights after each step is (mass * w - sum) / steps
+    // averaging. Where updates are sparse (perceptron, passive-aggressive), over the weights after each step: the mean
+    // is (steps * w - sum) / steps. Elsewhere over the weights after every so many steps: the mean is sum / steps.
     double steps = 0.0;
-    double mass = 0.0;  // sum of scale over those steps
   };
 
   // One pass over `order`; w and (for averages) sum change in place. Returns the summed loss: negative log
@@ -103,11 +103,13 @@ class FlatObjective {
       }
     }
     double loss = 0.0;
+    const bool decays = o.algorithm == kLikelihood || o.algorithm == kMargin;
+    const int64_t between = count / 32 + 1;  // steps between the weights that are averaged
     for (int64_t i = 0; i < count; ++i) {
       const int64_t b = order[i];
       if (status(b) == kUnknown) continue;
       double gain = weight(b);
-      if (o.algorithm == kLikelihood || o.algorithm == kMargin) {
+      if (decays) {
         const double rate = 1.0 / (o.lambda * (o.t0 + o.t));
         o.scale *= 1.0 - rate * o.lambda;
         if (o.scale < 1e-9) rescale(o, w, split ? table_.data() : nullptr);
@@ -115,11 +117,10 @@ class FlatObjective {
       }
       o.t += 1.0;
       // what is added to w now was missing from the steps before
-      const double missed = o.mass;
+      const double missed = o.average && !decays ? o.steps : 0.0;
       const auto step = [&](double amount) {
         s.add_expectations(data_, b, amount, w, split, table_.data(), mask.data());
-        if (o.average && missed > 0.0)
-          s.add_expectations(data_, b, amount * missed, sum, split, sum_table.data(), mask.data());
+        if (missed > 0.0) s.add_expectations(data_, b, amount * missed, sum, split, sum_table.data(), mask.data());
       };
       if (o.algorithm == kLikelihood) {
         s.fill(data_, b, w, o.scale, nullptr, split, table_.data());
@@ -150,14 +151,18 @@ class FlatObjective {
             gain *= tau;
             for (const int64_t f : update.touched) {
               w[f] += gain * update.value[f];
-              if (o.average) sum[f] += gain * missed * update.value[f];
+              if (missed > 0.0) sum[f] += gain * missed * update.value[f];
             }
           }
         }
       }
-      if (o.average) {
+      if (!o.average) continue;
+      if (!decays) {
         o.steps += 1.0;
-        o.mass += o.scale;
+      } else if ((i + 1) % between == 0) {
+        o.steps += 1.0;
+        for (int64_t f = 0; f < m_.weights; ++f) sum[f] += o.scale * w[f];
+        for (size_t j = 0; j < sum_table.size(); ++j) sum_table[j] += o.scale * table_[j];
       }
     }
     if (split) {
@@ -195,7 +200,6 @@ class FlatObjective {
   void rescale(Online& o, double* w, double* table) const {
     for (int64_t f = 0; f < m_.weights; ++f) w[f] *= o.scale;
     for (int64_t i = 0; table && i < split_->size(); ++i) table[i] *= o.scale;
-    o.mass /= o.scale;  // mass * w stays what it was
     o.scale = 1.0;
   }
 

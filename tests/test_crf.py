@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import itertools
 import math
+import subprocess
+import sys
+from pathlib import Path
 
 import flat_oracle
 import numpy as np
@@ -391,6 +395,32 @@ def test_sample_weights_count_sequences():
     weighted = sc.CRF(**tight).fit(X, y, sample_weight=counts)
     repeated = sc.CRF(**tight).fit([X[b] for b in again], [y[b] for b in again])
     assert weighted.loss_ == pytest.approx(repeated.loss_, rel=1e-9)
+
+
+# Documentation ------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("page", ["concepts/crf.md", "concepts/semicrf.md", "coming-from-crfsuite.md"])
+def test_pages(page):
+    result = doctest.testfile(str(ROOT / "docs" / page), module_relative=False, encoding="utf-8")
+    assert result.attempted > 0 and result.failed == 0
+
+
+def test_docstrings():
+    import scansion.models.crf
+    import scansion.models.semicrf
+
+    for module in (scansion.models.crf, scansion.models.semicrf):
+        result = doctest.testmod(module)
+        assert result.attempted > 0 and result.failed == 0
+
+
+def test_example():
+    script = ROOT / "examples" / "tagging.py"
+    done = subprocess.run([sys.executable, "-W", "error", str(script)], check=True, capture_output=True, text=True)
+    assert "Anna/person Lopez/person" in done.stdout and "Buenos Aires: place" in done.stdout
 
 
 # Beside CRFsuite ----------------------------------------------------------------------------------

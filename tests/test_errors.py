@@ -10,6 +10,7 @@ import pytest
 import scansion as sc
 from scansion.data import encode
 from scansion.models.estimator import NotFittedError
+from scansion.training.learn import ALGORITHMS
 
 X = [[["a"], ["b"]], [["b"], ["c"], ["a"]]]
 Y = [["A", "B"], ["B", "B", "A"]]
@@ -197,6 +198,8 @@ def test_parameters_of_segments():
     for params, message in (
         ({"max_length": 0}, "max_length must be at least 1, got 0"),
         ({"max_length": 2.5}, "max_length must be an integer, got 2.5"),
+        ({"max_length": "by word"}, "max_length must be a number, None or 'by label', got 'by word'"),
+        ({"repeats": "no"}, "repeats must be True, False or None, got 'no'"),
         ({"long_segments": "cut"}, "long_segments must be 'error' or 'split', got 'cut'"),
         ({"length_features": "words"}, "length_features must be among 'bins', 'length', 'log', got 'words'"),
         ({"length_features": ("bins", 3)}, "length_features must be among 'bins', 'length', 'log', got 3"),
@@ -231,7 +234,7 @@ def test_segment_features_need_tokens(semi):
 # Parameters ---------------------------------------------------------------------------------------
 
 PARAMETERS = [
-    ({"algorithm": "adam"}, "algorithm must be one of lbfgs, l2sgd, mm, ap, pa, got 'adam'"),
+    ({"algorithm": "adam"}, f"algorithm must be one of {', '.join(ALGORITHMS)}, got 'adam'"),
     ({"order": -1}, "order must be at least 0, got -1"),
     ({"order": "l2sgd"}, "order must be an integer, got 'l2sgd'"),
     ({"order": True}, "order must be an integer, got True"),

@@ -52,6 +52,16 @@ CASES = {
         "attribute_orders": {"pair.": (1, 2)},
         "length_features": "length",
     },
+    "no repeats": {"order": 2, "repeats": False, "attribute_parts": PARTS, "attribute_orders": {"pair.": (1, 2)}},
+    "no repeats, all transitions": {"repeats": False, "all_possible_transitions": True, "length_features": "bins"},
+    "lengths by label": {"max_length": "by label", "attribute_parts": PARTS, "length_features": ("log", "bins")},
+    "lengths by label, no repeats": {
+        "max_length": "by label",
+        "repeats": False,
+        "attribute_orders": {"pair.": (1, 2), "both.": (0, 1)},
+        "attribute_parts": {"both.": ("inside", "end")},
+        "segment_features": flat_oracle.segment_dict,
+    },
     "longest is 1": {"order": 1, "max_length": 1, "attribute_parts": PARTS},
 }
 cases = pytest.mark.parametrize("case", CASES)
@@ -59,16 +69,42 @@ forms = pytest.mark.parametrize("form", ["segments", "partial segments", "labels
 LONGEST = 3
 
 
-def targets(seed: int, form: str, n: int = 4, longest: int = LONGEST):
+def apart(row):
+    """Segments of known label, none of which has the label of the one before it."""
+    if row is None:
+        return None
+    turn = {"X": "Y", "Y": "Z", "Z": "X"}
+    result = []
+    for u, v, label in row:
+        before = result[-1] if result and result[-1][1] == u else (0, 0, None)
+        if isinstance(label, str):  # of others, no label may be as long as they are
+            label = turn[label] if before[2] == label else label
+            result.append((u, v, label))
+    return result
+
+
+def targets(seed: int, form: str, n: int = 4, longest: int = LONGEST, no_repeats: bool = False):
     X, y = flat_oracle.data(seed, longest=longest, partial="partial" in form, labels_form="labels" in form, n=n)
+    if "labels" not in form:
+        y = [apart(row) if no_repeats else row for row in y]
     if longest == 1:  # equal neighbours would be one segment of more than one token
         y = [None if row is None else [(t, t + 1, label) for t, label in enumerate(row)] for row in y]
     return X, y
 
 
+def bounded(case: str) -> bool:
+    return CASES[case].get("repeats") is False or CASES[case].get("max_length") == "by label"
+
+
+def for_case(case: str, seed: int, form: str, n: int):
+    longest = 1 if CASES[case].get("max_length") == 1 else LONGEST
+    return targets(seed, form, n, longest=longest, no_repeats=bounded(case))
+
+
 def problem(case: str, seed: int, form: str, weighted: bool = False) -> Problem:
     settings = {"max_length": 5 if "labels" in form else LONGEST, **CASES[case]}
-    X, y = targets(seed, form, 3, longest=min(settings["max_length"], LONGEST))
+    longest = 1 if settings["max_length"] == 1 else LONGEST
+    X, y = targets(seed, form, 3, longest=longest, no_repeats=bounded(case))
     weight = np.random.default_rng(seed).uniform(0.0, 2.0, size=len(X)) if weighted else None
     return Problem.of(sc.SemiCRF(**settings), X, y, weight)
 
@@ -106,7 +142,7 @@ def test_margin_loss_and_subgradient(case, form):
 
 @cases
 def test_threads_give_the_same_bits(case):
-    X, y = targets(3, "partial segments", n=24, longest=1 if CASES[case].get("max_length") == 1 else LONGEST)
+    X, y = for_case(case, 3, "partial segments", n=24)
     model, objective, _ = sc.SemiCRF(**CASES[case])._problem(X, y)
     w = np.random.default_rng(0).normal(size=model.n_weights)
     answers = []
@@ -118,8 +154,7 @@ def test_threads_give_the_same_bits(case):
 
 @cases
 def test_loss_is_minus_the_log_likelihood_of_the_lattices(case):
-    longest = 1 if CASES[case].get("max_length") == 1 else LONGEST
-    X, y = targets(9, "segments", n=8, longest=longest)
+    X, y = for_case(case, 9, "segments", n=8)
     semi = sc.SemiCRF(**CASES[case], c2=0.3, max_iterations=5).fit(X, y)
     assert semi.model_.max_length == max(v - u for row in y for u, v, _ in row)
     batch = semi.lattices(X)
@@ -127,7 +162,7 @@ def test_loss_is_minus_the_log_likelihood_of_the_lattices(case):
     by_lattices = float(batch.log_probability(rows).sum())
     assert semi.loss_ == pytest.approx(-by_lattices + 0.3 * semi.model_.weights @ semi.model_.weights, rel=1e-10)
     assert semi.log_likelihood(X, y) == pytest.approx(by_lattices, rel=1e-10)
-    _, partial = targets(9, "partial segments", n=8, longest=longest)
+    _, partial = for_case(case, 9, "partial segments", n=8)
     held = semi.lattices(X, constraints=partial)
     assert semi.log_likelihood(X, partial) == pytest.approx(
         float((held.log_partition() - batch.log_partition()).sum()), rel=1e-10
@@ -150,10 +185,18 @@ def test_longest_one_is_a_crf():
 
 @pytest.fixture(
     scope="module",
-    params=["order 1", "everything", "given patterns", "given patterns at the end", "pairs with an extent"],
+    params=[
+        "order 1",
+        "everything",
+        "given patterns",
+        "given patterns at the end",
+        "pairs with an extent",
+        "no repeats",
+        "lengths by label",
+    ],
 )
 def fitted(request):
-    X, y = targets(21, "segments", n=8)
+    X, y = for_case(request.param, 21, "segments", n=8)
     semi = sc.SemiCRF(**CASES[request.param], c2=0.05).fit(X, y)
     functions = semi.segment_features or []
     functions = [functions] if callable(functions) else functions
@@ -210,10 +253,9 @@ def test_sample(fitted):
 
 def test_predict_under_constraints(fitted):
     semi, X, _, oracle = fitted
-    longest = semi.model_.max_length
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        known = [flat_oracle.partial_segments(rng, flat_oracle.segmentation(rng, len(x), longest)) for x in X]
+        known = [flat_oracle.partial_segments(rng, drawn) for (drawn,) in semi.sample(X, 1, rng)]
         for answer, target, configs, f in zip(
             semi.predict(X, constraints=known), known, oracle.configs, oracle.counts, strict=True
         ):
@@ -251,7 +293,8 @@ def test_lattice_has_the_scores_of_every_pattern(fitted):
     marginals = lattice.marginals()
     patterns = marginals.patterns
     shape = patterns.shape if isinstance(patterns, np.ndarray) else patterns.start.shape
-    assert shape[0] == len(X[0]) and shape[-1] == len(semi.classes_) + len(semi.patterns_)
+    assert shape[0] == len(X[0])
+    assert shape[-1] == len(semi.classes_) + len(semi.patterns_) + semi.model_.n_forbidden
     assert_allclose(marginals.labels.sum(axis=1), 1.0, rtol=1e-12)
 
 
@@ -343,6 +386,58 @@ def test_max_length():
         with pytest.raises(ValueError, match="longer than max_length = 3"):
             question(X, y)
     assert short.score(X, y) < 1.0  # what cannot be predicted is missed
+
+
+def test_repeats():
+    X = [[["a"], ["a"], ["b"]]] * 2
+    labels = [["A", "A", "B"], ["B", "A", "A"]]
+    segments = [[(0, 2, "A"), (2, 3, "B")], [(0, 1, "B"), (1, 3, "A")]]
+    for y, repeats, wanted in (
+        (labels, None, False),
+        (labels, True, True),
+        (segments, None, True),
+        (segments, False, False),
+        ([labels[0], segments[1]], None, True),
+    ):
+        semi = sc.SemiCRF(repeats=repeats, max_length=2).fit(X, y)
+        drawn = semi.sample(X[:1], 200, random_state=0)[0]
+        found = any(one.label == other.label for row in drawn for one, other in zip(row, row[1:], strict=False))
+        assert found is wanted
+    with pytest.raises(ValueError, match="repeats is False, but in y a segment 'A' follows another of that label"):
+        sc.SemiCRF(repeats=False).fit(X, [[(0, 1, "A"), (1, 2, "A"), (2, 3, "B")], None])
+    long = sc.SemiCRF(max_length=1, long_segments="split").fit(X, labels)
+    assert long.predict(X, constraints=labels)[0] == [(0, 1, "A"), (1, 2, "A"), (2, 3, "B")]
+
+
+def test_lengths_by_label():
+    X = [[["a"]] * 4] * 2
+    y = [[(0, 3, "A"), (3, 4, "B")], [(0, 2, "B"), (2, 4, "A")]]
+    semi = sc.SemiCRF(max_length="by label").fit(X, y)
+    drawn = semi.sample(X[:1], 300, random_state=0)[0]
+    longest = {label: max(v - u for row in drawn for u, v, y in row if y == label) for label in "AB"}
+    assert longest == {"A": 3, "B": 2} and semi.model_.max_length == 3
+    partial = sc.SemiCRF(max_length="by label").fit(X, [y[0], ["B", "B", None, "B"]])
+    assert math.isfinite(partial.loss_)
+
+
+def test_what_a_bounded_model_cannot_do(monkeypatch):
+    X = [[["a"]] * 3, [["a"], ["b"]], [["a"]] * 5]
+    y = [[(0, 3, "A")], [(0, 1, "A"), (1, 2, "B")]]
+    semi = sc.SemiCRF(max_length="by label", repeats=False).fit(X[:2], y)
+    impossible = [None, None, [(0, 1, "B"), (1, 2, None), (2, 5, "B")]]
+    monkeypatch.setattr("scansion.models.base._TOKENS_AT_ONCE", 3)  # each sequence is a block
+    message = r"constraints\[2\] leaves no segmentation: none gets beyond position 2 without a segment that repeats"
+    for ask in (semi.predict, semi.predict_marginals, lambda X, c: semi.predict_kbest(X, 2, c), semi.lattices):
+        with pytest.raises(ValueError, match=message):
+            ask(X, impossible)
+    with pytest.raises(ValueError, match=message):
+        semi.log_likelihood(X, impossible)
+    with pytest.raises(ValueError, match=r"y\[1\] leaves no segmentation: none gets beyond position 3"):
+        sc.SemiCRF(max_length=1, repeats=False).fit(X[1:], [["A", "B"], [(1, 2, "A"), (3, 4, "B")]])
+    alone = sc.SemiCRF(max_length=3, repeats=False).fit(X[:1], y[:1])
+    for ask in (alone.predict, alone.predict_marginals, alone.sample):
+        with pytest.raises(ValueError, match=r"X\[1\] leaves no segmentation: none gets beyond position 3"):
+            ask([X[0], X[2]])
 
 
 def test_splitting_leaves_what_is_unknown_alone():

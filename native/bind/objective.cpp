@@ -253,8 +253,7 @@ void bind_objective(nb::module_& m) {
       .def_rw("average", &Online::average)
       .def_rw("t", &Online::t)
       .def_rw("scale", &Online::scale)
-      .def_rw("steps", &Online::steps)
-      .def_rw("mass", &Online::mass);
+      .def_rw("steps", &Online::steps);
 
   nb::class_<Objective>(m, "FlatObjective", "Objectives of a flat model on encoded sequences and targets.")
       .def(nb::init<nb::object, nb::object, Int32s, std::optional<Bytes>, Bytes, std::optional<Bytes>,

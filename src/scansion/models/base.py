@@ -167,17 +167,7 @@ class FlatEstimator(Estimator):
         if model.bounded and (targets.known & ~targets.complete).any():
             held = constraints(targets, model.n_labels)
             _check_possible(constrained(model.batch(inputs, checks.jobs(self.n_jobs)), held), 0, "y")
-        objective = model.objective(inputs, targets, weight)
-        if model.n_forbidden or model.limits is not None:
-            possible = np.empty(len(data))
-            objective.log_partitions(np.zeros(model.n_weights), True, possible, 1)
-            bad = np.flatnonzero(targets.known & ~targets.complete & (possible == -np.inf))
-            if bad.size:
-                raise ValueError(
-                    f"y[{bad[0]}] leaves no segmentation: what is unknown cannot be filled without a segment that "
-                    "repeats the label before it, or is longer than its label allows (repeats, max_length)"
-                )
-        return model, objective, np.flatnonzero(targets.known)
+        return model, model.objective(inputs, targets, weight), np.flatnonzero(targets.known)
 
     def _finish(self, model: FlatModel, learnt: Learnt) -> None:
         self.model_ = model
@@ -325,8 +315,8 @@ class FlatEstimator(Estimator):
     def lattices(self, X: Any, constraints: Any = None) -> Any:
         """The lattices of all sequences as one batch: arrays in place of dicts and lists.
 
-        Labels are indices of ``classes_``, patterns of ``classes_`` followed by ``patterns_``. A first-order CRF's
-        lattices have unary and transition scores, others a score for each position and pattern.
+        Labels are indices of ``classes_``, patterns of ``classes_`` followed by ``patterns_`` (and by forbidden ones).
+        A first-order CRF's lattices have unary and transition scores, others a score for each position and pattern.
         """
         inputs = self._inputs(X)
         batch = self._model.lattices(inputs, checks.jobs(self.n_jobs))
@@ -427,13 +417,13 @@ class FlatEstimator(Estimator):
 
 
 def _check_possible(batch: Any, first: int, name: str) -> None:
-    """Raise if no configuration of a sequence is possible; first: the number of the first sequence."""
+    """Raise if nothing is possible for a sequence of a bounded model; first: the number of the first sequence."""
     dead = np.flatnonzero(batch._core.log_partitions(batch.n_jobs) == -np.inf)
     if dead.size:
         b = int(dead[0])
         raise ValueError(
-            f"{name}[{first + b}] leaves no configuration: none gets beyond position {batch._core.furthest(b)} with "
-            "the labels, lengths and neighbours that the model allows"
+            f"{name}[{first + b}] leaves no segmentation: none gets beyond position {batch._core.furthest(b)} without "
+            "a segment that repeats the label before it, or is longer than its label allows (repeats, max_length)"
         )
 
 

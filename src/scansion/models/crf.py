@@ -25,12 +25,14 @@ class CRF(FlatEstimator):
     ----------
     order : int
         Longest label dependency: always-on features of the label patterns of length 2 .. order + 1 seen in training.
-    algorithm : {"lbfgs", "l2sgd", "mm", "ap", "pa"}
-        L-BFGS (OWL-QN with c1 > 0), stochastic gradient, max-margin, averaged perceptron, passive-aggressive.
+    algorithm : {"lbfgs", "l2sgd", "asgd", "mm", "ap", "pa"}
+        L-BFGS (OWL-QN with c1 > 0), stochastic gradient, the same averaged, max-margin, averaged perceptron,
+        passive-aggressive.
     c1, c2 : float, or sequence of float
         Strength of the penalties ``c1 |w|_1`` and ``c2 |w|^2``; a sequence gives one per order (the last goes on).
     max_iterations : int or None
-        Iterations, or passes over the data; None: until converged (at most 1000 passes of l2sgd and mm, 100 of ap, pa).
+        Iterations, or passes over the data; None: until converged (at most 1000 passes of l2sgd, asgd, mm, 100 of ap
+        and pa).
     min_freq : float
         Features whose summed values in training are below it are left out.
     all_possible_states, all_possible_transitions : bool

@@ -6,6 +6,8 @@ order drawn from the seed.
 
     lbfgs   log loss + c2 |w|^2 + c1 |w|_1, by L-BFGS, or OWL-QN if c1 > 0
     l2sgd   log loss + c2 |w|^2, by stochastic gradients with a calibrated rate (Bottou)
+    asgd    the same, with the mean of the weights along the way from the second pass on (Polyak, Ruppert): close to the
+            optimum in a few passes
     mm      max-margin: sum_b max_y [w.f(y) + Hamming(y)] - w.f(y_b), + c2 |w|^2, by stochastic subgradients (Pegasos)
     ap      averaged perceptron (Collins 2002)
     pa      passive-aggressive (Crammer et al. 2006)
@@ -30,7 +32,7 @@ from scansion.training.progress import Progress
 
 __all__ = ["ALGORITHMS", "Development", "Learnt", "Settings", "learn", "log_objective", "margin_objective", "strengths"]
 
-ALGORITHMS = ("lbfgs", "l2sgd", "mm", "ap", "pa")
+ALGORITHMS = ("lbfgs", "l2sgd", "asgd", "mm", "ap", "pa")
 
 
 @dataclass
@@ -73,7 +75,7 @@ class Settings:
             _number(name, getattr(self, name), "> 0", lambda x: x > 0)
         _number("calibration_rate", self.calibration_rate, "> 1", lambda x: x > 1)
         c1, c2 = np.atleast_1d(self.c1), np.atleast_1d(self.c2)
-        if self.algorithm in ("l2sgd", "mm"):
+        if self.algorithm in ("l2sgd", "asgd", "mm"):
             if c2.min() <= 0.0:
                 raise ValueError(
                     f"algorithm={self.algorithm!r} needs c2 > 0, which sets its learning rate; got {c2.min()}"
@@ -200,7 +202,9 @@ def learn(
     progress: Progress,
 ) -> Learnt:
     """Run an algorithm from w0; online ones make their passes over `sequences`, those of which something is known."""
-    run = {"lbfgs": _lbfgs, "l2sgd": _sgd, "mm": _sgd, "ap": _mistakes, "pa": _mistakes}[settings.algorithm]
+    run = {"lbfgs": _lbfgs, "l2sgd": _sgd, "asgd": _sgd, "mm": _sgd, "ap": _mistakes, "pa": _mistakes}[
+        settings.algorithm
+    ]
     return development.choose(run(objective, w0, sequences, settings, development, progress))
 
 
@@ -257,7 +261,8 @@ def _sgd(
     progress: Progress,
 ) -> Learnt:
     c2 = float(np.max(settings.c2))
-    kind = _core.Algorithm.likelihood if settings.algorithm == "l2sgd" else _core.Algorithm.margin
+    kind = _core.Algorithm.margin if settings.algorithm == "mm" else _core.Algorithm.likelihood
+    averaged = settings.algorithm == "asgd"
     rng = np.random.default_rng(settings.seed)
     strength = 2.0 * c2 / max(1, len(sequences))
 
@@ -274,20 +279,22 @@ def _sgd(
     begun = time.perf_counter()
     eta = _calibrated(objective, start, settle, w0, sequences, strength, settings, rng)
     online = start(eta)
-    w, nothing = w0.copy(), np.empty(0)
+    w, total = w0.copy(), np.zeros_like(w0) if averaged else np.empty(0)
     best, best_loss = w0.copy(), np.inf
     log: list[dict[str, Any]] = []
     message = "the maximum number of passes was made"
     passes = 1000 if settings.max_iterations is None else settings.max_iterations
     try:
         for iteration in range(1, passes + 1):
-            loss = objective.run_pass(online, rng.permutation(sequences), w, nothing)
+            online.average = averaged and iteration > 1
+            loss = objective.run_pass(online, rng.permutation(sequences), w, total)
             settle(online, w)
-            loss += c2 * float(w @ w)
-            if loss < best_loss:
-                best, best_loss = w.copy(), loss
+            current = total / online.steps if online.steps else w.copy()
+            loss += c2 * float(current @ current)
+            if averaged or loss < best_loss:
+                best, best_loss = current, loss
             now = time.perf_counter()
-            dev, stop = development.look(w)
+            dev, stop = development.look(current)
             entry = {"iteration": iteration, "loss": loss, "seconds": now - begun, "dev_score": dev, "rate": eta}
             begun = time.perf_counter()
             log.append(entry)
@@ -327,6 +334,8 @@ def _calibrated(
         return float(loss) if np.isfinite(loss) else np.inf
 
     eta = settings.calibration_eta
+    if settings.calibration_candidates == 1:
+        return eta
     tried = {eta: loss_of(eta)}
     factor, rising = settings.calibration_rate, True
     for _ in range(settings.calibration_max_trials):
@@ -362,7 +371,7 @@ def _mistakes(
     w, total = w0.copy(), np.zeros_like(w0)
 
     def current() -> Floats:
-        return (online.mass * w - total) / online.steps if online.average and online.steps else w.copy()
+        return w - total / online.steps if online.average and online.steps else w.copy()
 
     log: list[dict[str, Any]] = []
     message = "the maximum number of passes was made"
