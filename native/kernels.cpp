@@ -5,6 +5,7 @@
 #include "chain.hpp"
 #include "rows.hpp"
 #include "segment.hpp"
+#include "segment_log.hpp"
 
 #define SCANSION_STRING_(x) #x
 #define SCANSION_STRING(x) SCANSION_STRING_(x)
