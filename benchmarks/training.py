@@ -326,6 +326,9 @@ def main() -> int:
     except MissingDataError as missing:
         print(f"training: skipped, {missing}")
         return 0
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    if load > 0.5:
+        say(f"the machine is busy (load {load:.1f}): these times will not be worth quoting")
     with tempfile.TemporaryDirectory() as directory:
         benchmark = Benchmark(given.repeat, given.quick, Path(directory))
         for task in given.only:
@@ -335,10 +338,11 @@ def main() -> int:
             else:
                 getattr(benchmark, task)()
     command = "python benchmarks/training.py" + "".join(f" {a}" for a in sys.argv[1:])
-    print(f"chunking, CoNLL-2000, best of {benchmark.repeat}; {machine()}\n{command}\n")
+    where = f"{machine()}, load at the start {load:.1f}"
+    print(f"chunking, CoNLL-2000, best of {benchmark.repeat}; {where}\n{command}\n")
     print(benchmark.table())
     if given.json:
-        content = {"command": command, "machine": machine(), "results": benchmark.results}
+        content = {"command": command, "machine": where, "results": benchmark.results}
         given.json.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     return 0
 

@@ -1,4 +1,4 @@
-"""Tagging words and finding names with a CRF and a SemiCRF, on data in this file. Run with ``python examples/tagging.py``.
+"""Tagging words and finding names with a CRF and a SemiCRF, on data in this file.
 
 Twelve sentences about travel, with labels word by word: who (person), where (place), everything else (o).
 """

@@ -32,8 +32,8 @@ CHOICES = {
 }
 CHOSEN = "all"
 CAUTION = (
-    f"Each cell is {REPEATS} drawings, which lie far apart where most labels are hidden: differences that do not hold in "
-    "every drawing say little. Training with hidden labels is not convex; every run starts at zero."
+    f"Each cell is {REPEATS} drawings, which lie far apart where most labels are hidden: differences that do not hold "
+    "in every drawing say little. Training with hidden labels is not convex; every run starts at zero."
 )
 
 

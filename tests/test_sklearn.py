@@ -6,6 +6,7 @@ import copy
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator, TransformerMixin, clone, is_classifier
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import estimator_checks, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import scansion as sc
@@ -257,6 +258,47 @@ def test_pipeline():
     weighted = pipe.fit(WORDS, Y, crf__sample_weight=weights)
     direct = sc.CRF(max_iterations=20).fit(Featurize().transform(WORDS), Y, sample_weight=weights)
     assert weighted[-1].loss_ == direct.loss_
+
+
+CHECKS = [
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_estimators_unfitted",
+    "check_get_params_invariance",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_set_params",
+    "check_valid_tag_types",
+]  # those that do not fit a matrix
+
+
+@pytest.mark.parametrize("name", CHECKS)
+@pytest.mark.parametrize("make", [sc.CRF, sc.SemiCRF])
+def test_checks_of_scikit_learn(make, name):
+    check = getattr(estimator_checks, name, None)
+    if check is None:
+        pytest.skip(f"this scikit-learn has no {name}")
+    check(make.__name__, make())
+
+
+def test_inputs_are_left_alone():
+    arrays = [np.arange(6.0).reshape(3, 2) % 4 for _ in range(3)]
+    weight = np.ones(3)
+    for array in (*arrays, weight):
+        array.flags.writeable = False
+    y = [["A", "B", "A"], [None, {"A", "B"}, "B"], None]
+    before = copy.deepcopy(y)
+    crf = sc.CRF().fit(arrays, y, sample_weight=weight)
+    crf.predict(arrays, constraints=y)
+    assert y == before
+
+
+def test_threads_of_python_may_ask_at_once(model):
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: (model.predict(X), model.predict_marginals(X)), range(8)))
+    assert all(answer == (model.predict(X), model.predict_marginals(X)) for answer in answers)
 
 
 def test_tags():

@@ -202,14 +202,6 @@ Table cell_feature_table(const Data& data, const PatternAutomaton& automaton, co
   return to_table(cell_features(known, attributes, least));
 }
 
-nb::ndarray<nb::numpy, int64_t> count_patterns(const Data& data, const PatternAutomaton& automaton, const Int32s& labels,
-                                               const Ends& ends) {
-  std::vector<int64_t> counts =
-      pattern_counts({data.view(), automaton, labels.data(), data_or_null<int8_t>(ends)});
-  const size_t n = counts.size();
-  return to_numpy(std::move(counts), {n});
-}
-
 }  // namespace
 
 void bind_objective(nb::module_& m) {
@@ -217,8 +209,6 @@ void bind_objective(nb::module_& m) {
         nb::arg("ends").none(), nb::arg("part"), nb::arg("orders"), nb::arg("least"));
   m.def("cell_feature_table", &cell_feature_table, nb::arg("data"), nb::arg("automaton"), nb::arg("labels"),
         nb::arg("ends").none(), nb::arg("attributes"), nb::arg("least"));
-  m.def("count_patterns", &count_patterns, nb::arg("data"), nb::arg("automaton"), nb::arg("labels"),
-        nb::arg("ends").none());
   nb::class_<Model>(m, "FlatModel", "Which features a flat model has; weights are given at each call.")
       .def(nb::init<nb::object, nb::object, int64_t, Int32s, std::optional<Int32s>, Bytes, int64_t, bool, int64_t>(),
            nb::arg("automaton"), nb::arg("topology").none(), nb::arg("max_length"), nb::arg("bias"), nb::arg("pair").none(),
