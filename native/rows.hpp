@@ -51,4 +51,12 @@ inline void add_to_rows(double* table, const double* mask, int64_t stride, const
   for (; j < stride; j += kLanes) add_to_rows_block<1>(table + j, at(j), stride, rows, n, x + j, f);
 }
 
+// out (n,) += factor * x
+inline void add_scaled(double* out, const double* x, double factor, int64_t n) {
+  const Vec f = splat(factor);
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) store(out + j, muladd(f, load(x + j), load(out + j)));
+  for (; j < n; ++j) out[j] += factor * x[j];
+}
+
 }  // namespace scansion::SCANSION_ISA

@@ -88,6 +88,8 @@ class ChainBatch(Batch[Ints, ChainMarginals]):
         Threads, -1 for all processors. Results do not depend on it.
     """
 
+    _merges = True
+
     def __init__(
         self, unary: Any, offsets: Any, transition: Any, start: Any = None, end: Any = None, n_jobs: int = 1
     ) -> None:
