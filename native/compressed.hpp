@@ -22,7 +22,6 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <type_traits>
 #include <vector>
 
 #include "kernels.hpp"
@@ -51,17 +50,14 @@ class ArcSweep {
   int64_t initial() const { return graph_.initial(); }
   int64_t reach() const { return graph_.reach(); }
   int32_t label(int64_t state) const { return graph_.label(state); }
+  const Graph& graph() const { return graph_; }
 
   // every way into the nodes of v >= 1: changes first, `changes()` of them
   const std::vector<Arc>& into(int64_t v) {
     arcs_.clear();
     stays_.clear();
-    bool done = false;
-    if constexpr (std::is_same_v<Graph, ChainGraph>) done = merge_ && v > 1 && into_chain(v);
-    if (!done) {
-      graph_.prepare(v);
-      for (int64_t p = 0; p < graph_.states(); ++p) into_node(v, p);
-    }
+    graph_.prepare(v);
+    for (int64_t p = 0; p < graph_.states(); ++p) into_node(v, p);
     changes_ = arcs_.size();
     arcs_.insert(arcs_.end(), stays_.begin(), stays_.end());
     return arcs_;
@@ -102,50 +98,76 @@ class ArcSweep {
     }
   }
 
-  // The same for all labels of a chain, in linear space: no exponential for each pair of labels. A column whose sum is
-  // so small that something in it may have vanished is left to into_node().
-  bool into_chain(int64_t v) {
-    const int64_t L = graph_.states(), LL = L * L;
-    const double* scores = graph_.transition(v);
-    if (scores != exponentiated_) {
-      weight_.resize(static_cast<size_t>(LL));
-      const double top = *std::max_element(scores, scores + LL);
-      if (!(top > kMinusInfinity)) return false;
-      for (int64_t i = 0; i < LL; ++i) weight_[i] = scores[i] - top;
-      kernels().exp_array(weight_.data(), LL, weight_.data());
-      exponentiated_ = scores;
-    }
-    row_.resize(static_cast<size_t>(L));
-    kernels().exp_array(graph_.before(v), L, row_.data());
-    column_.assign(static_cast<size_t>(L), 0.0);
-    for (int64_t i = 0; i < L; ++i)
-      if (row_[i] > 0.0) kernels().add_scaled(column_.data(), weight_.data() + i * L, row_[i], L);
-    bool prepared = false;
-    for (int64_t j = 0; j < L; ++j) {
-      if (!(column_[j] > 1e-200)) {
-        if (!prepared) graph_.prepare(v);
-        prepared = true;
-        into_node(v, j);
-        continue;
-      }
-      const double inverse = 1.0 / column_[j];
-      const int32_t y = static_cast<int32_t>(j);
-      for (int64_t i = 0; i < L; ++i) {
-        const double weight = row_[i] * weight_[i * L + j] * inverse;
-        if (weight > 0.0)
-          (i != j ? arcs_ : stays_).push_back({weight, v - 1, static_cast<int32_t>(i), y, y, i != j});
-      }
-    }
-    return true;
-  }
-
   Graph& graph_;
   bool merge_;
   size_t changes_ = 0;
   std::vector<Way> ways_;
   std::vector<Arc> arcs_, stays_;
+};
+
+// The ways of a first-order chain as matrices, made in linear space: no exponential for each pair of labels.
+class ChainSteps {
+ public:
+  explicit ChainSteps(const ChainGraph& graph)
+      : graph_(graph),
+        labels_(graph.states()),
+        by_target_(static_cast<size_t>(labels_ * labels_)),
+        by_source_(by_target_.size()),
+        weight_(by_target_.size()),
+        row_(static_cast<size_t>(labels_)),
+        column_(row_.size()),
+        stay_(row_.size()) {}
+
+  // the ways into the labels at time v - 1, v >= 2
+  void prepare(int64_t v) {
+    const int64_t L = labels_, LL = L * L;
+    const double* scores = graph_.transition(v);
+    if (scores != exponentiated_) {
+      const double top = *std::max_element(scores, scores + LL);
+      for (int64_t i = 0; i < LL; ++i) weight_[i] = top > kMinusInfinity ? scores[i] - top : kMinusInfinity;
+      kernels().exp_array(weight_.data(), LL, weight_.data());
+      exponentiated_ = scores;
+    }
+    const double* before = graph_.before(v);
+    kernels().exp_array(before, L, row_.data());
+    std::fill(column_.begin(), column_.end(), 0.0);
+    for (int64_t i = 0; i < L; ++i) kernels().add_scaled(column_.data(), weight_.data() + i * L, row_[i], L);
+    for (int64_t j = 0; j < L; ++j) column_[j] = column_[j] > 1e-200 ? 1.0 / column_[j] : -1.0;
+    for (int64_t i = 0; i < L; ++i)
+      for (int64_t j = 0; j < L; ++j) by_source_[i * L + j] = row_[i] * weight_[i * L + j] * column_[j];
+    for (int64_t j = 0; j < L; ++j)
+      if (column_[j] < 0.0) careful_column(before, scores, j);
+    for (int64_t j = 0; j < L; ++j) {
+      stay_[j] = by_source_[j * L + j];
+      by_source_[j * L + j] = 0.0;
+      for (int64_t i = 0; i < L; ++i) by_target_[j * L + i] = by_source_[i * L + j];
+    }
+  }
+
+  // (L,) probabilities of the changes into label j, by their source; and of those out of label i, by their target,
+  // each given its target
+  const double* into(int64_t j) const { return by_target_.data() + j * labels_; }
+  const double* from(int64_t i) const { return by_source_.data() + i * labels_; }
+  double stay(int64_t j) const { return stay_[j]; }
+
+ private:
+  // a column so small that something in it may have vanished
+  void careful_column(const double* before, const double* scores, int64_t j) {
+    const int64_t L = labels_;
+    double top = kMinusInfinity, sum = 0.0;
+    for (int64_t i = 0; i < L; ++i) top = std::max(top, before[i] + scores[i * L + j]);
+    for (int64_t i = 0; i < L; ++i) {
+      double& x = by_source_[i * L + j];
+      x = top > kMinusInfinity ? std::exp(before[i] + scores[i * L + j] - top) : 0.0;
+      sum += x;
+    }
+    for (int64_t i = 0; i < L && sum > 0.0; ++i) by_source_[i * L + j] /= sum;
+  }
+
+  const ChainGraph& graph_;
+  int64_t labels_;
+  std::vector<double> by_target_, by_source_, weight_, row_, column_, stay_;
   const double* exponentiated_ = nullptr;  // the transition scores whose exponentials are in weight_
-  std::vector<double> weight_, row_, column_;
 };
 
 // Numbers on their way to zero take a hundred times as long; what is dropped cannot come to more than 1e-290.
@@ -153,7 +175,10 @@ inline void drop_tiny(double* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = x[i] < 1e-300 ? 0.0 : x[i];
 }
 
-// Q_n(0..most) of the last reach() + 1 positions. seen(v) is called when only the changes into v have been added.
+inline int64_t whole_vectors(int64_t n) { return (n + 3) / 4 * 4; }
+
+// Q_n(0..most) of the last reach() + 1 positions, (reach() + 1, S, stride). seen(v, rows) is called when only the
+// changes into v have been added.
 template <class Sweep, class Seen>
 std::vector<double> count_places(Sweep& sweep, int64_t most, int64_t stride, const Seen& seen) {
   const int64_t S = sweep.states(), ring = sweep.reach() + 1;
@@ -176,10 +201,82 @@ std::vector<double> count_places(Sweep& sweep, int64_t most, int64_t stride, con
   return table;
 }
 
+template <class Seen>
+std::vector<double> count_places(ArcSweep<ChainGraph>& sweep, int64_t most, int64_t stride, const Seen& seen) {
+  const int64_t L = sweep.states();
+  std::vector<double> table(static_cast<size_t>(2 * L * stride), 0.0), mixed(static_cast<size_t>(stride));
+  if (sweep.length() == 0) {
+    table[sweep.initial() * stride] = 1.0;
+    return table;
+  }
+  ChainSteps steps(sweep.graph());
+  for (int64_t j = 0; j < L; ++j) table[(L + j) * stride + 1] = 1.0;
+  seen(1, table.data() + L * stride);
+  for (int64_t v = 2; v <= sweep.length(); ++v) {
+    const double* before = table.data() + ((v - 1) % 2) * L * stride;
+    double* rows = table.data() + (v % 2) * L * stride;
+    steps.prepare(v);
+    for (int64_t j = 0; j < L; ++j) {
+      kernels().mix_rows(before, stride, steps.into(j), L, mixed.data());
+      rows[j * stride] = 0.0;
+      std::copy_n(mixed.data(), most, rows + j * stride + 1);
+    }
+    seen(v, rows);
+    for (int64_t j = 0; j < L; ++j)
+      kernels().add_scaled(rows + j * stride, before + j * stride, steps.stay(j), most + 1);
+    drop_tiny(rows, L * stride);
+  }
+  return table;
+}
+
+// D of all nodes, the last first; use(v, rows) is called with (S, stride) rows where D_n(r) stands at c - 1 - r, beside
+// the place that it completes.
+template <class Sweep, class Use>
+void complete_places(Sweep& sweep, int64_t c, int64_t stride, const Use& use) {
+  const int64_t S = sweep.states(), T = sweep.length(), ring = sweep.reach() + 1;
+  std::vector<double> after(static_cast<size_t>(ring * S * stride), 0.0);
+  const std::vector<double> last = sweep.finals();
+  for (int64_t p = 0; p < S; ++p) after[((T % ring) * S + p) * stride + c - 1] = last[p];
+  for (int64_t v = T; v >= 1; --v) {
+    double* rows = after.data() + (v % ring) * S * stride;
+    drop_tiny(rows, S * stride);
+    use(v, rows);
+    for (const Arc& arc : sweep.into(v)) {
+      const int64_t shift = arc.change ? 1 : 0;
+      double* to = after.data() + ((arc.from % ring) * S + arc.source) * stride;
+      kernels().add_scaled(to, rows + arc.target * stride + shift, arc.weight, c - shift);
+    }
+    std::fill_n(rows, S * stride, 0.0);
+  }
+}
+
+template <class Use>
+void complete_places(ArcSweep<ChainGraph>& sweep, int64_t c, int64_t stride, const Use& use) {
+  const int64_t L = sweep.states(), T = sweep.length();
+  std::vector<double> after(static_cast<size_t>(2 * L * stride), 0.0), mixed(static_cast<size_t>(stride));
+  const std::vector<double> last = sweep.finals();
+  ChainSteps steps(sweep.graph());
+  for (int64_t j = 0; j < L; ++j) after[((T % 2) * L + j) * stride + c - 1] = last[j];
+  for (int64_t v = T; v >= 1; --v) {
+    const double* rows = after.data() + (v % 2) * L * stride;
+    use(v, rows);
+    if (v == 1) break;
+    double* to = after.data() + ((v - 1) % 2) * L * stride;
+    steps.prepare(v);
+    for (int64_t i = 0; i < L; ++i) {
+      kernels().mix_rows(rows, stride, steps.from(i), L, mixed.data());
+      std::copy_n(mixed.data() + 1, c - 1, to + i * stride);
+      to[i * stride + c - 1] = 0.0;
+      kernels().add_scaled(to + i * stride, rows + i * stride, steps.stay(i), c);
+    }
+    drop_tiny(to, L * stride);
+  }
+}
+
 // out (most + 1,) = P(length c)
 template <class Sweep>
 void trajectory_lengths(Sweep& sweep, int64_t most, double* out) {
-  const int64_t S = sweep.states(), T = sweep.length(), stride = most + 1;
+  const int64_t S = sweep.states(), T = sweep.length(), stride = whole_vectors(most + 1);
   const std::vector<double> table = count_places(sweep, most, stride, [](int64_t, const double*) {});
   const double* rows = table.data() + (T % (sweep.reach() + 1)) * S * stride;
   const std::vector<double> last = sweep.finals();
@@ -191,31 +288,19 @@ void trajectory_lengths(Sweep& sweep, int64_t most, double* out) {
 // out (c, labels) = P(s_i = j, length c), c >= 1
 template <class Sweep>
 void trajectory_marginals(Sweep& sweep, int64_t c, int64_t labels, double* out) {
-  const int64_t S = sweep.states(), T = sweep.length(), stride = c + 1, ring = sweep.reach() + 1;
-  std::vector<double> entered(static_cast<size_t>((T + 1) * S * c), 0.0);  // [v, p, i]: place i begins on the way in
+  const int64_t S = sweep.states(), T = sweep.length(), stride = whole_vectors(c + 1);
+  std::vector<double> entered(static_cast<size_t>((T + 1) * S * c));  // [v, p, i]: place i begins on the way in
   count_places(sweep, c, stride, [&](int64_t v, const double* rows) {
     for (int64_t p = 0; p < S; ++p) std::copy_n(rows + p * stride + 1, c, entered.data() + (v * S + p) * c);
   });
-  // D_n(r) at index c - 1 - r, so that it stands beside the place that it completes
-  std::vector<double> after(static_cast<size_t>(ring * S * c), 0.0);
-  const std::vector<double> last = sweep.finals();
-  for (int64_t p = 0; p < S; ++p) after[((T % ring) * S + p) * c + c - 1] = last[p];
   std::fill_n(out, c * labels, 0.0);
-  for (int64_t v = T; v >= 1; --v) {
-    double* rows = after.data() + (v % ring) * S * c;
-    drop_tiny(rows, S * c);
+  complete_places(sweep, c, stride, [&](int64_t v, const double* rows) {
     for (int64_t p = 0; p < S; ++p) {
       const int64_t j = sweep.label(p);
       const double* enter = entered.data() + (v * S + p) * c;
-      for (int64_t i = 0; i < c && j >= 0; ++i) out[i * labels + j] += enter[i] * rows[p * c + i];
+      for (int64_t i = 0; i < c && j >= 0; ++i) out[i * labels + j] += enter[i] * rows[p * stride + i];
     }
-    for (const Arc& arc : sweep.into(v)) {
-      const int64_t shift = arc.change ? 1 : 0;
-      double* to = after.data() + ((arc.from % ring) * S + arc.source) * c;
-      kernels().add_scaled(to, rows + arc.target * c + shift, arc.weight, c - shift);
-    }
-    std::fill_n(rows, S * c, 0.0);
-  }
+  });
 }
 
 // The paper's labelling: the most likely length, then the most likely state at each place. False: no length up to
@@ -226,7 +311,7 @@ bool paper_labelling(Sweep& sweep, int64_t most, int64_t labels, Trajectory& out
   if (sweep.length() == 0) return true;
   std::vector<double> lengths;
   int64_t c = 0;
-  for (int64_t limit = std::min<int64_t>(16, most);; limit = std::min(2 * limit, most)) {
+  for (int64_t limit = std::min<int64_t>(32, most);; limit = std::min(2 * limit, most)) {
     lengths.resize(static_cast<size_t>(limit + 1));
     trajectory_lengths(sweep, limit, lengths.data());
     c = std::max_element(lengths.begin(), lengths.end()) - lengths.begin();
