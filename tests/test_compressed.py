@@ -355,3 +355,49 @@ def test_errors_name_the_argument_and_the_value():
     dead = sc.ChainLattice(np.full((2, 2), -np.inf), np.zeros((2, 2)))
     with pytest.raises(ValueError, match="no configuration is possible"):
         dead.compressed()
+
+
+# Hidden Markov models -------------------------------------------------------------------------------
+
+
+def test_hmm_lattice_is_the_posterior_of_the_hmm():
+    rng = np.random.default_rng(5)
+    start, matrix = np.array([0.7, 0.3, 0.0]), rng.dirichlet(np.ones(3), size=3)
+    matrix[0] = [0.5, 0.0, 0.5]
+    emission = np.log(rng.random((5, 3)))
+    lattice = sc.ChainLattice.from_hmm(start, matrix, emission)
+    forward = start * np.exp(emission[0])
+    for row in emission[1:]:
+        forward = forward @ matrix * np.exp(row)
+    assert_allclose(lattice.log_partition(), np.log(forward.sum()), rtol=1e-12, atol=0)
+    assert lattice.score([0, 1, 1, 1, 1]) == -np.inf and lattice.score([2, 2, 2, 2, 2]) == -np.inf
+    steps = np.broadcast_to(matrix, (4, 3, 3))
+    by_time = sc.ChainLattice.from_hmm(start, steps, emission)
+    assert_allclose(by_time.log_partition(), lattice.log_partition(), rtol=1e-12, atol=0)
+    assert lattice.compressed().best(4).trajectories == by_time.compressed().best(4).trajectories
+
+
+def test_hmm_of_hmmlearn():
+    hmm = pytest.importorskip("hmmlearn.hmm")
+    model = hmm.CategoricalHMM(n_components=3, random_state=0)
+    model.startprob_, model.transmat_ = np.full(3, 1 / 3), np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    model.emissionprob_ = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]])
+    x = np.array([[0], [0], [1], [1], [2], [2], [2]])
+    lattice = sc.ChainLattice.from_hmm(model.startprob_, model.transmat_, model._compute_log_likelihood(x))
+    assert_allclose(lattice.log_partition(), model.score(x), rtol=1e-10, atol=0)
+    assert lattice.compressed().predict() == (0, 1, 2)
+
+
+def test_hmm_errors():
+    emission = np.zeros((4, 2))
+    good = np.full((2, 2), 0.5)
+    with pytest.raises(ValueError, match=r"startprob must sum to 1, got 0.9"):
+        sc.ChainLattice.from_hmm([0.5, 0.4], good, emission)
+    with pytest.raises(ValueError, match=r"transmat\[1\] must sum to 1, got 1.5"):
+        sc.ChainLattice.from_hmm([0.5, 0.5], [[0.5, 0.5], [0.5, 1.0]], emission)
+    with pytest.raises(ValueError, match=r"transmat\[0, 1\] = -0.5 is not a probability"):
+        sc.ChainLattice.from_hmm([0.5, 0.5], [[1.5, -0.5], [0.5, 0.5]], emission)
+    with pytest.raises(ValueError, match=r"startprob must have shape \(2,\), got \(3,\)"):
+        sc.ChainLattice.from_hmm([0.5, 0.5, 0.0], good, emission)
+    with pytest.raises(ValueError, match=r"emission_logprob\[1, 0\] is nan"):
+        sc.ChainLattice.from_hmm([0.5, 0.5], good, [[0.0, 0.0], [np.nan, 0.0]])
