@@ -229,7 +229,10 @@ def test_segments_keep_equal_neighbours():
 
 
 def test_empty_sequence():
-    for lattice in (sc.ChainLattice(np.zeros((0, 2)), np.zeros((2, 2))), sc.SegmentLattice(np.zeros((0, 1, 1)), [(0,)], 2)):
+    for lattice in (
+        sc.ChainLattice(np.zeros((0, 2)), np.zeros((2, 2))),
+        sc.SegmentLattice(np.zeros((0, 1, 1)), [(0,)], 2),
+    ):
         answer = lattice.compressed()
         assert_allclose(answer.lengths, [1.0], rtol=0, atol=0)
         assert answer.predict() == ()

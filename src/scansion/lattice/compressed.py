@@ -191,7 +191,9 @@ class Compressed:
         if isinstance(trajectory, (str, bytes)) or not isinstance(trajectory, Iterable):
             raise ValueError(f"trajectory must be a sequence of labels, got {trajectory!r}")
         given = list(trajectory)
-        labels = checks.integers("trajectory", np.array(given, np.int64 if not given else None), len(given), 0, self.n_labels - 1)
+        labels = checks.integers(
+            "trajectory", np.array(given, np.int64 if not given else None), len(given), 0, self.n_labels - 1
+        )
         if self._merge:
             check_neighbours("trajectory", labels.tolist())
         return tuple(labels.tolist())

@@ -115,7 +115,7 @@ def marginals(
         moved[1:] = _log_sum_exp(change[None] + after[:-1, None, :], axis=2)
         after = np.logaddexp(np.diag(psi) + after, moved)
         total = np.logaddexp(total, enter[t, :length] + after[::-1])
-    return np.exp(total - _log_sum_exp(total, axis=1)[:, None])
+    return np.asarray(np.exp(total - _log_sum_exp(total, axis=1)[:, None]))
 
 
 # By enumeration -----------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def place_starts(scored: Scored, trajectory: Trajectory, merge: bool, n_times: i
         if trajectory_of(config, merge) == trajectory:
             for i, t in enumerate(_starts(config, merge)):
                 out[i, t] += p
-    return out / out[0].sum()
+    return np.asarray(out / out[0].sum())
 
 
 def _starts(config: Configuration, merge: bool) -> Iterable[int]:
