@@ -104,8 +104,6 @@ def test_every_algorithm_learns_from_a_mixture(estimator, algorithm):
     ]
     fitted = type(estimator)(**{**estimator.get_params(), "algorithm": algorithm, "c2": 0.1, "max_iterations": 30})
     fitted.fit(x[:40], known)
-    wrong = [a != b for a, b in zip(fitted.predict_compressed(x[40:], method="best"), orders[40:], strict=True)]
-    assert sum(wrong) <= 8
     labels = fitted.predict(x[40:])
     if labels and isinstance(labels[0][0], sc.Segment):
         labels = [[s.label for s in one for _ in range(s.start, s.stop)] for one in labels]
@@ -120,7 +118,7 @@ def test_trajectories_alone_teach_to_label():
     orders = [list(rng.permutation(list("sjwr"))[: rng.integers(2, 5)]) for _ in range(60)]
     pairs = [noisy(order, 24, rng) for order in orders]
     model = sc.CRF(c2=0.1).fit([x for x, _ in pairs[:40]], [sc.Trajectory(order) for order in orders[:40]])
-    assert model.score([x for x, _ in pairs[40:]], [y for _, y in pairs[40:]]) > 0.8
+    assert model.score([x for x, _ in pairs[40:]], [y for _, y in pairs[40:]]) > 0.9
 
 
 def test_errors():

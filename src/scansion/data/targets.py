@@ -71,8 +71,8 @@ def encode_labels(
     ----------
     y : iterable of sequences
         A sequence has one entry per token: a label (any hashable value), None for unknown, or a set or frozenset of
-        labels for one of these. None in place of a sequence: nothing is known of it. A `Trajectory`: the labels it
-        goes through, and not where.
+        labels for one of these. None in place of a sequence: nothing is known of it.
+        A `Trajectory`: the labels it goes through, and not where.
     lengths : array of int, shape (B,)
         Number of tokens of each sequence.
     labels : sequence, optional
@@ -118,8 +118,8 @@ def encode_segments(
         A sequence is a list of segments (start, stop, label), in any order, that do not overlap. Tokens in no segment
         are unknown, and so are the boundaries between them; the label may be None or a set, as in `encode_labels`. Or
         it is a list of labels, as in `encode_labels`, of which equal neighbours form one segment; boundaries beside a
-        token whose label is not known are unknown. None in place of a sequence: nothing is known of it. A `Trajectory`: the labels it
-        goes through, and not where.
+        token whose label is not known are unknown. None in place of a sequence: nothing is known of it.
+        A `Trajectory`: the labels it goes through, and not where.
     lengths : array of int, shape (B,)
         Number of tokens of each sequence.
     labels : sequence, optional
@@ -351,8 +351,8 @@ class _Reader:
         for i in range(1, len(numbers)):
             if merge and numbers[i] == numbers[i - 1]:
                 raise ValueError(
-                    f"y[{b}], place {i} of the trajectory, is the label {trajectory.labels[i]!r} before it again: equal "
-                    "neighbours are one place"
+                    f"y[{b}], place {i} of the trajectory, is the label {trajectory.labels[i]!r} before it again: "
+                    "equal neighbours are one place"
                 )
         return numbers
 

@@ -64,7 +64,8 @@ class TrajectoryAnswers:
                 found = [best.trajectories[0] if len(best) else () for best in best_all(batch, 1, budget, max_length)]
             return [[labels[y] for y in trajectory] for trajectory in found]
 
-        return self._ask(X, question, constraints)
+        answers: list[list[Any]] = self._ask(X, question, constraints)
+        return answers
 
     def _trajectory_log_likelihood(self, X: Any, y: list[Any]) -> tuple[float, list[Any]]:
         """Log probability of the trajectories in y, and y with None in their places."""

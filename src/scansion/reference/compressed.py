@@ -49,7 +49,7 @@ def _scores(
 
 
 def _place_table(first: FloatArray, steps: FloatArray, longest: int) -> tuple[FloatArray, FloatArray]:
-    """log F_t(c, j) and log enter_t(i, j), both (T, longest + 1, L); place i is entered on the way to length i + 1."""
+    """Logarithms of F_t(c, j) and enter_t(i, j), both (T, longest + 1, L); entering place i gives length i + 1."""
     n_labels = len(first)
     table = np.full((len(steps) + 1, longest + 1, n_labels), -np.inf)
     enter = np.full_like(table, -np.inf)
