@@ -118,7 +118,7 @@ def test_trajectories_alone_teach_to_label():
     orders = [list(rng.permutation(list("sjwr"))[: rng.integers(2, 5)]) for _ in range(60)]
     pairs = [noisy(order, 24, rng) for order in orders]
     model = sc.CRF(c2=0.1).fit([x for x, _ in pairs[:40]], [sc.Trajectory(order) for order in orders[:40]])
-    assert model.score([x for x, _ in pairs[40:]], [y for _, y in pairs[40:]]) > 0.9
+    assert model.score([x for x, _ in pairs[40:]], [y for _, y in pairs[40:]]) > 0.8
 
 
 def test_errors():
