@@ -53,7 +53,9 @@ def compare(
 
     def segments() -> list[list[Any]]:
         part = slice(0, semi_sequences)
-        semi_model = SemiCRF(n_jobs=options.jobs, **semi).fit(data.train_x[part], data.train_y[part])
+        semi_model = SemiCRF(all_possible_transitions=True, n_jobs=options.jobs, **semi).fit(
+            data.train_x[part], data.train_y[part]
+        )
         return [compress(s.label for s in config) for config in semi_model.predict(data.test_x)]
 
     ask("joint", lambda: [compress(y) for y in model.predict(data.test_x)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from strategies import Case, ChainProblem, cases, chain_problems, parts_problems, pattern_problems, segment_problems
 
 import scansion as sc
@@ -358,6 +358,48 @@ def test_errors_name_the_argument_and_the_value():
     dead = sc.ChainLattice(np.full((2, 2), -np.inf), np.zeros((2, 2)))
     with pytest.raises(ValueError, match="no configuration is possible"):
         dead.compressed()
+
+
+# Batches, threads, documentation --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["chain", "patterns", "segments"])
+def test_batches_answer_as_one_by_one_and_with_any_number_of_threads(form):
+    from scansion.lattice.compressed import best_all, predict_all
+
+    rng = np.random.default_rng(9)
+    offsets = np.array([0, 6, 6, 13, 14])
+    patterns = [(0,), (1,), (2,), (0, 1), (2, 1, 0)]
+    if form == "chain":
+        unary, transition = rng.normal(size=(14, 3)), rng.normal(size=(3, 3))
+        one, two = (sc.ChainBatch(unary, offsets, transition, n_jobs=n) for n in (1, 3))
+    elif form == "patterns":
+        scores = rng.normal(size=(14, 5))
+        one, two = (sc.ChainBatch.from_patterns(scores, offsets, patterns, 3, n_jobs=n) for n in (1, 3))
+    else:
+        scores = rng.normal(size=(14, 3, 5))
+        one, two = (sc.SegmentBatch(scores, offsets, patterns, 3, n_jobs=n) for n in (1, 3))
+    assert predict_all(one) == predict_all(two) == [one[b].compressed().predict() for b in range(4)]
+    for a, b, i in zip(best_all(one, 3), best_all(two, 3), range(4), strict=True):
+        alone = one[i].compressed().best(3)
+        assert a.trajectories == b.trajectories == alone.trajectories
+        assert_array_equal(a.probabilities, b.probabilities)
+        assert_array_equal(a.probabilities, alone.probabilities)
+        assert (a.bound, a.expanded, a.proven) == (b.bound, b.expanded, b.proven)
+
+
+def test_documentation():
+    import doctest
+    from pathlib import Path
+
+    import scansion.data.trajectory
+    import scansion.lattice.chain
+
+    page = Path(__file__).parent.parent / "docs" / "concepts" / "compressed.md"
+    assert doctest.testfile(str(page), module_relative=False, encoding="utf-8").failed == 0
+    for module in (scansion.lattice.chain, scansion.data.trajectory):
+        result = doctest.testmod(module)
+        assert result.attempted > 0 and result.failed == 0
 
 
 # Hidden Markov models -------------------------------------------------------------------------------
