@@ -102,6 +102,8 @@ constexpr Kernels table = {
     segment_end_rows,
     sum_rows,
     add_to_rows,
+    mix_rows,
+    add_scaled,
     exp_array,
 };
 

@@ -117,6 +117,11 @@ class Objective {
                                                  m.topology());
   }
   FlatObjective& get() { return *objective_; }
+  void set_trajectories(Int64s offsets, Int32s labels, bool merge) {
+    trajectory_offsets_ = offsets;
+    trajectories_ = labels;
+    objective_->set_trajectories(trajectory_offsets_->data(), trajectories_->data(), merge);
+  }
 
  private:
   nb::object model_, data_;
@@ -127,6 +132,8 @@ class Objective {
   std::optional<Int32s> runs_;
   std::optional<Bytes> may_end_;
   std::optional<Doubles> weight_;
+  std::optional<Int64s> trajectory_offsets_;
+  std::optional<Int32s> trajectories_;
   std::unique_ptr<FlatObjective> objective_;
 };
 
@@ -250,6 +257,8 @@ void bind_objective(nb::module_& m) {
                     std::optional<Int32s>, std::optional<Bytes>, std::optional<Doubles>>(),
            nb::arg("model"), nb::arg("data"), nb::arg("labels"), nb::arg("ends").none(), nb::arg("status"),
            nb::arg("allowed").none(), nb::arg("runs").none(), nb::arg("may_end").none(), nb::arg("weight").none())
+      .def("set_trajectories", &Objective::set_trajectories, nb::arg("offsets"), nb::arg("labels"), nb::arg("merge"),
+           "Trajectories of the sequences of status 3.")
       .def("log_loss",
            [](Objective& o, const Doubles& w, const DoublesOut& gradient, int64_t threads) {
              nb::gil_scoped_release release;
