@@ -9,13 +9,12 @@ angle of one step of the pen, in 16 classes, which the tablet's grid of pixels m
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from experiments.data import find
+from experiments.data import open_text
 from experiments.report import Options, Report
 from experiments.trajectories import EXPLAINED, Data, compare, tables
 from scansion.metrics import compress
@@ -88,7 +87,7 @@ def sample(name: str, per_digit: int) -> list[Points]:
     """Digits of one stroke, the same number of each class where there are as many, in the order of the file."""
     counts: dict[str, int] = {}
     chosen = []
-    with gzip.open(find(name), "rt", encoding="latin-1") as lines:
+    with open_text(name, "latin-1") as lines:
         for digit, strokes in read_digits(lines):
             if len(strokes) == 1 and len(strokes[0]) > 10 and counts.get(digit, 0) < per_digit:
                 counts[digit] = counts.get(digit, 0) + 1

@@ -9,13 +9,12 @@ training patches), with the neighbours' for context.
 
 from __future__ import annotations
 
-import gzip
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from experiments.data import find
+from experiments.data import open_text
 from experiments.report import Options, Report
 from experiments.trajectories import EXPLAINED, Data, compare, tables
 from scansion.metrics import compress
@@ -40,7 +39,7 @@ def read_letters() -> tuple[dict[str, list[Image]], dict[str, list[Image]]]:
     """Images of the letters that the names need, from folds 0-4 and 5-9."""
     needed = set("".join(NAMES))
     parts: tuple[dict[str, list[Image]], dict[str, list[Image]]] = ({}, {})
-    with gzip.open(find("letters/letter.data"), "rt", encoding="ascii") as lines:
+    with open_text("letters/letter.data") as lines:
         for line in lines:
             fields = line.split()
             if fields[1] in needed:

@@ -206,8 +206,8 @@ class ChainLattice(Lattice[Ints, ChainMarginals]):
         >>> emission = np.log([[0.9, 0.2], [0.6, 0.5], [0.1, 0.8]])
         >>> hmm = ChainLattice.from_hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], emission)
         >>> hmm.viterbi()[0]
-        array([0, 0, 1])
-        >>> hmm.compressed().best().trajectories
+        array([1, 1, 1])
+        >>> hmm.compressed().best().trajectories  # two state sequences have it
         [(0, 1)]
         """
         emission = checks.scores("emission_logprob", emission_logprob, ("T", "L"))
