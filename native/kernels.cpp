@@ -104,6 +104,8 @@ constexpr Kernels table = {
     add_to_rows,
     mix_rows,
     add_scaled,
+    dot,
+    subtract,
     exp_array,
 };
 

@@ -34,6 +34,8 @@ struct Kernels {
   void (*mix_rows)(const double* table, int64_t stride, const double* weight, int64_t n, double* out);
   // out (n,) += factor * x
   void (*add_scaled)(double* out, const double* x, double factor, int64_t n);
+  double (*dot)(const double* a, const double* b, int64_t n);
+  void (*subtract)(const double* a, const double* b, int64_t n, double* out);  // out (n,) = a - b
   void (*exp_array)(const double* x, int64_t n, double* out);  // for tests of the exponential
 };
 

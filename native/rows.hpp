@@ -79,4 +79,25 @@ inline void add_scaled(double* out, const double* x, double factor, int64_t n) {
   for (; j < n; ++j) out[j] += factor * x[j];
 }
 
+// sum_i a[i] b[i], in an order that depends on n alone
+inline double dot(const double* a, const double* b, int64_t n) {
+  Vec acc[4] = {splat(0.0), splat(0.0), splat(0.0), splat(0.0)};
+  int64_t j = 0;
+  for (; j + 4 * kLanes <= n; j += 4 * kLanes) {
+    for (int k = 0; k < 4; ++k) acc[k] = muladd(load(a + j + k * kLanes), load(b + j + k * kLanes), acc[k]);
+  }
+  double lanes[kLanes];
+  store(lanes, (acc[0] + acc[1]) + (acc[2] + acc[3]));
+  double sum = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+  for (; j < n; ++j) sum += a[j] * b[j];
+  return sum;
+}
+
+// out (n,) = a - b
+inline void subtract(const double* a, const double* b, int64_t n, double* out) {
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) store(out + j, load(a + j) - load(b + j));
+  for (; j < n; ++j) out[j] = a[j] - b[j];
+}
+
 }  // namespace scansion::SCANSION_ISA

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from scansion.training.history import History, dot
 from scansion.training.linesearch import backtracking, more_thuente
 from scansion.training.optimizers import (
     OptimizeState,
-    _History,
     gradient_check,
     lbfgs,
 )
@@ -85,7 +85,7 @@ def proximal_gradient(function: Objective, n: int, c1: float | Vector, n_iterati
 
 
 def two_loops(pairs: list[tuple[Vector, Vector]], g: Vector) -> Vector:
-    """Liu and Nocedal's recursion as printed, the specification of ``_History.direction``."""
+    """Liu and Nocedal's recursion as printed, the specification of ``History.direction``."""
     q, alphas = g.copy(), []
     for s, y in reversed(pairs):
         alphas.append(s @ q / (s @ y))
@@ -183,32 +183,48 @@ def test_direction_equals_two_loops(seed: int, n_pairs: int, memory: int) -> Non
     n = 11
     root = rng.normal(size=(n, n))
     hessian = root @ root.T + np.eye(n)
-    history, pairs = _History(memory, n), []
+    history, pairs = History(memory, n, 1), []
+    g, out = rng.normal(size=n), np.empty(n)
     for _ in range(n_pairs):
         w_old, w_new = rng.normal(size=(2, n))
-        assert history.add(w_old, w_new, hessian @ w_old, hessian @ w_new)
+        assert history.add(w_old, w_new, hessian @ w_old, hessian @ w_new, g)
         pairs.append((w_new - w_old, hessian @ w_new - hessian @ w_old))
-    g, out = rng.normal(size=n), np.empty(n)
-    history.direction(g, np.empty(n), out)
+    assert history.direction(g, out) == pytest.approx(g @ out, rel=1e-12)
     expected = two_loops(pairs[-memory:], g)
     np.testing.assert_allclose(out, expected, rtol=0, atol=1e-9 * float(np.abs(expected).max()))
     assert g @ out < 0.0
 
 
 def test_pairs_without_curvature_are_not_remembered() -> None:
-    history = _History(2, 3)
-    zero, e = np.zeros(3), np.eye(3)
+    history = History(2, 3, 1)
+    zero, one, e = np.zeros(3), np.ones(3), np.eye(3)
     for k in range(3):
-        assert history.add(zero, e[k], zero, (k + 1.0) * e[k])
-    assert history.add(zero, e[0], zero, -e[0])  # overwrites the pair of e[1]
+        assert history.add(zero, e[k], zero, (k + 1.0) * e[k], one)
+    assert history.add(zero, e[0], zero, -e[0], one)  # overwrites the pair of e[1]
     assert len(history) == 1
     out = np.empty(3)
-    history.direction(np.ones(3), np.empty(3), out)
+    history.direction(one, out)
     np.testing.assert_allclose(out, two_loops([(e[2], 3.0 * e[2])], np.ones(3)), rtol=1e-14)
-    assert history.add(zero, e[1], zero, 2.0 * e[1])
-    history.direction(np.ones(3), np.empty(3), out)
+    assert history.add(zero, e[1], zero, 2.0 * e[1], one)
+    history.direction(one, out)
     np.testing.assert_allclose(out, two_loops([(e[2], 3.0 * e[2]), (e[1], 2.0 * e[1])], np.ones(3)), rtol=1e-14)
-    assert not history.add(e[0], e[0], zero, zero)
+    assert not history.add(e[0], e[0], zero, zero, one)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 2048, 2049, 100_003])
+def test_sums_over_vectors_do_not_depend_on_threads(n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b, c, d = rng.normal(size=(4, n))
+    assert dot(a, b, 1) == dot(a, b, 3) == pytest.approx(math.fsum(a * b), rel=0, abs=1e-12 * (1.0 + n))
+    histories = [History(2, n, threads) for threads in (1, 4)]
+    moved = [history.add(a, b, c, c + (b - a), d) for history in histories]
+    assert moved == [n > 0] * 2
+    if n > 0:
+        outs = [np.empty(n) for _ in histories]
+        slopes = [history.direction(d, out) for history, out in zip(histories, outs, strict=True)]
+        assert slopes[0] == slopes[1]
+        np.testing.assert_array_equal(outs[0], outs[1])
+        np.testing.assert_allclose(outs[0], -d, rtol=0, atol=1e-9)  # the Hessian is the identity
 
 
 def test_non_convex_loss() -> None:

@@ -119,6 +119,7 @@ void bind_chain(nb::module_& m);
 void bind_compressed(nb::module_& m);
 void bind_encoder(nb::module_& m);
 void bind_objective(nb::module_& m);
+void bind_quasi_newton(nb::module_& m);
 void bind_segment(nb::module_& m);
 
 }  // namespace scansion

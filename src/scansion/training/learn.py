@@ -27,6 +27,7 @@ import numpy as np
 from scansion import _core
 from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
+from scansion.training.history import dot
 from scansion.training.optimizers import LineSearch, lbfgs
 from scansion.training.progress import Progress
 
@@ -167,7 +168,7 @@ def log_objective(
         if gradient.shape != w.shape:
             gradient = np.empty_like(w)
         loss = objective.log_loss(w, gradient, n_jobs)
-        return _penalised(loss, gradient, w, c2)
+        return _penalised(loss, gradient, w, c2, n_jobs)
 
     return function
 
@@ -180,17 +181,17 @@ def margin_objective(
     def function(w: Floats) -> tuple[float, Floats]:
         gradient = np.empty_like(w)
         loss = objective.margin_loss(w, gradient, n_jobs)
-        return _penalised(loss, gradient, w, c2)
+        return _penalised(loss, gradient, w, c2, n_jobs)
 
     return function
 
 
-def _penalised(loss: float, gradient: Floats, w: Floats, c2: float | Floats) -> tuple[float, Floats]:
+def _penalised(loss: float, gradient: Floats, w: Floats, c2: float | Floats, n_jobs: int) -> tuple[float, Floats]:
+    if not isinstance(c2, np.ndarray):
+        return loss + c2 * _core.add_scaled_and_square(gradient, w, 2.0 * c2, n_jobs), gradient
     pull = c2 * w
-    loss += float(pull @ w)
-    pull *= 2.0
-    gradient += pull
-    return loss, gradient
+    gradient += 2.0 * pull
+    return loss + dot(pull, w), gradient
 
 
 def learn(
@@ -248,6 +249,7 @@ def _lbfgs(
         max_linesearch=settings.max_linesearch,
         c1=settings.c1,
         callback=report,
+        n_jobs=settings.n_jobs,
     )
     return Learnt(result.w, result.loss, _EARLY if result.status == "callback" else result.message, log)
 
@@ -290,7 +292,7 @@ def _sgd(
             loss = objective.run_pass(online, rng.permutation(sequences), w, total)
             settle(online, w)
             current = total / online.steps if online.steps else w.copy()
-            loss += c2 * float(current @ current)
+            loss += c2 * dot(current, current)
             if averaged or loss < best_loss:
                 best, best_loss = current, loss
             now = time.perf_counter()
@@ -330,7 +332,7 @@ def _calibrated(
         online, w = start(eta), w0.copy()
         loss = objective.run_pass(online, sample, w, nothing)
         settle(online, w)
-        loss += 0.5 * strength * len(sample) * float(w @ w)
+        loss += 0.5 * strength * len(sample) * dot(w, w)
         return float(loss) if np.isfinite(loss) else np.inf
 
     eta = settings.calibration_eta

@@ -11,9 +11,9 @@ Conventions
 - All vectors are float64, C-contiguous, of shape (n,). The loss is minimised.
 - ``f`` may return the same gradient buffer on each call: nothing of it is kept across calls without a copy.
 - ``f`` must neither change the array it is given nor keep it: the buffer is reused.
-- Costs are in passes over vectors of length n; an iteration needs about ``6 m + 15`` of them besides
-  calling ``f``, and ``(2 m + 5) n`` floats of memory (``(2 m + 7) n`` and a mask with L1).
-- Scalar products go through BLAS. For a given number of BLAS threads the results are reproducible bit by bit.
+- Costs are in passes over vectors of length n; an iteration needs about ``4 m + 15`` of them besides
+  calling ``f``, and ``(2 m + 4) n`` floats of memory (``(2 m + 7) n`` and a mask with L1).
+- Results are reproducible bit by bit, whatever the number of threads (see ``history.py``).
 
 Stopping rules and constants are those of CRFsuite, so that training takes about as many iterations and ends
 at the same optimum. Where the code departs from it, the docstring of :func:`lbfgs` says so.
@@ -41,6 +41,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scansion.training.history import History, dot, norm
 from scansion.training.linesearch import (
     MIN_STEP,
     NON_FINITE_SHORTER,
@@ -148,6 +149,7 @@ def lbfgs(
     max_linesearch: int = 20,
     c1: float | ArrayLike = 0.0,
     callback: Callback | None = None,
+    n_jobs: int = 1,
 ) -> OptimizeResult:
     r"""Minimise :math:`F(w) = f(w) + \sum_i c_{1,i} |w_i|`, by L-BFGS or, with L1, OWL-QN.
 
@@ -185,6 +187,8 @@ def lbfgs(
     callback : callable, optional
         Called with an :class:`OptimizeState` after each accepted iteration. If it returns True or raises
         ``StopIteration``, optimisation ends there.
+    n_jobs : int, default 1
+        Threads for the work on vectors, at least 1. Results do not depend on it.
 
     Returns
     -------
@@ -204,7 +208,7 @@ def lbfgs(
     positive curvature (y.s <= 0, up to rounding) is not remembered; a direction that does not descend is
     replaced by that of steepest descent; and the delta rule divides by ``|F_k|``, so that losses may be
     negative. The product H g is computed from scalar products in the spirit of Byrd, Nocedal and Schnabel
-    (1994), see :class:`_History`.
+    (1994), see :class:`scansion.training.history.History`.
     """
     w = np.array(w0, dtype=np.float64, order="C")
     if w.ndim != 1:
@@ -228,7 +232,7 @@ def lbfgs(
         raise ValueError(f"linesearch must be one of {', '.join(get_args(LineSearch))}, not {linesearch!r}")
 
     penalty = L1Penalty.from_argument(c1, w.size)
-    run = _Run(function, w, memory, linesearch, max_linesearch, penalty)
+    run = _Run(function, w, memory, linesearch, max_linesearch, penalty, n_jobs)
     limit = math.inf if max_iterations is None else max_iterations
     try:
         status = run.minimise(limit, epsilon, period, delta, callback)
@@ -322,8 +326,10 @@ class _Run:
         linesearch: LineSearch,
         max_linesearch: int,
         penalty: L1Penalty | None,
+        threads: int,
     ) -> None:
         self.function = function
+        self.threads = threads
         self.linesearch = linesearch
         self.max_linesearch = max_linesearch
         self.penalty = penalty
@@ -337,14 +343,14 @@ class _Run:
         self.slope_gradient = self.gradient if penalty is None else np.empty_like(w)
         self.direction = np.empty_like(w)
         self.slope = math.nan  # of the loss along the direction, at the accepted point
-        self.scratch = np.empty_like(w)
-        self.history = _History(memory, w.size)
+        self.scratch = np.empty_like(w if penalty is not None else w[:0])
+        self.history = History(memory, w.size, threads)
 
     def minimise(self, limit: float, epsilon: float, period: int, delta: float, callback: Callback | None) -> Status:
         """Iterate until a stopping rule holds; :attr:`accepted` is then the answer."""
         start = before = time.perf_counter()
         self._evaluate_start()
-        if self._gradient_norm() <= epsilon * max(1.0, _norm(self.accepted.w)):
+        if self._gradient_norm() <= epsilon * max(1.0, self._norm(self.accepted.w)):
             return "converged"
         past = [self.accepted.loss] * period
         iteration = 0
@@ -356,7 +362,7 @@ class _Run:
                 return "linesearch failed"
             iteration += 1
             w, loss = self.accepted.w, self.accepted.loss
-            gradient_norm, w_norm = self._gradient_norm(), _norm(w)
+            gradient_norm, w_norm = self._gradient_norm(), self._norm(w)
 
             if callback is not None:
                 now = time.perf_counter()
@@ -409,28 +415,34 @@ class _Run:
     def _call(self, w: Vector) -> tuple[float, Vector]:
         loss, gradient = self.function(w)
         self.evaluations += 1
-        gradient = np.asarray(gradient, dtype=np.float64)
+        gradient = np.ascontiguousarray(gradient, dtype=np.float64)
         if gradient.shape != w.shape:
             raise ValueError(f"the gradient has shape {gradient.shape}, but the weights have shape {w.shape}")
         return float(loss), gradient
 
     def _gradient_norm(self) -> float:
-        return _norm(self.slope_gradient)
+        return self._norm(self.slope_gradient)
+
+    def _norm(self, vector: Vector) -> float:
+        return norm(vector, self.threads)
+
+    def _dot(self, a: Vector, b: Vector) -> float:
+        return dot(a, b, self.threads)
 
     def _set_direction(self) -> float:
         """Set the direction of descent, and return the length of step to try first."""
         g, d = self.slope_gradient, self.direction
         if len(self.history) > 0:
-            self.history.direction(g, self.scratch, out=d)
+            self.slope = self.history.direction(g, out=d)
             if self.penalty is not None:
                 self.penalty.align(d, g, self.scratch)
-            self.slope = _dot(g, d)
+                self.slope = self._dot(g, d)
             if -math.inf < self.slope < 0.0:
                 return 1.0
             self.history.clear()
         np.negative(g, out=d)
-        self.slope = _dot(g, d)
-        return 1.0 / _norm(g)
+        self.slope = self._dot(g, d)
+        return 1.0 / self._norm(g)
 
     def _search(self, step: float) -> float | None:
         """Leave an acceptable point in the trial buffer and return its step, or None."""
@@ -446,7 +458,7 @@ class _Run:
         d, trial = self.direction, self.trial
         self._move(step)
         loss, gradient = self._call(trial)
-        slope = _dot(gradient, d)  # a gradient that is not finite leaves no finite product
+        slope = self._dot(gradient, d)  # a gradient that is not finite leaves no finite product
         if not (math.isfinite(loss) and math.isfinite(slope)):
             return math.inf, math.nan
         self.trial_loss, self.trial_gradient = loss, gradient
@@ -473,11 +485,11 @@ class _Run:
             penalty.project(trial, self.scratch)
             loss, gradient = self._call(trial)
             loss += penalty.value(trial, self.scratch)
-            if not (math.isfinite(loss) and math.isfinite(_dot(gradient, self.direction))):
+            if not (math.isfinite(loss) and math.isfinite(self._dot(gradient, self.direction))):
                 step *= NON_FINITE_SHORTER
             else:
                 np.subtract(trial, w, out=self.scratch)
-                if loss <= self.accepted.loss + SUFFICIENT_DECREASE * _dot(self.scratch, v):
+                if loss <= self.accepted.loss + SUFFICIENT_DECREASE * self._dot(self.scratch, v):
                     self.trial_loss, self.trial_gradient = loss, gradient
                     return step
                 step *= SHORTER
@@ -488,118 +500,13 @@ class _Run:
     def _accept(self, iteration: int) -> bool:
         """Make the trial point the accepted one; False if it is where we are already."""
         old, new, gradient = self.accepted.w, self.trial, self.trial_gradient
-        if not self.history.add(old, new, self.gradient, gradient):
+        slope_gradient = gradient
+        if self.penalty is not None:
+            slope_gradient = self.slope_gradient
+            self.penalty.pseudo_gradient(new, gradient, self.scratch, out=slope_gradient)
+        if not self.history.add(old, new, self.gradient, gradient, slope_gradient):
             return False
         np.copyto(self.gradient, gradient)
         self.accepted = _Accepted(new, self.trial_loss, iteration)
         self.trial = old
-        if self.penalty is not None:
-            self.penalty.pseudo_gradient(new, self.gradient, self.scratch, out=self.slope_gradient)
         return True
-
-
-class _History:
-    r"""The last m pairs (s, y) and the product of their inverse Hessian with a vector.
-
-    Liu and Nocedal's two loops compute :math:`r = H g` as
-
-    .. math::
-        \alpha_i &= s_i \cdot q / s_i \cdot y_i, \quad q \leftarrow q - \alpha_i y_i
-        && \text{newest to oldest, from } q = g, \\
-        r &= \gamma q, \quad \gamma = s \cdot y / y \cdot y \text{ of the newest pair}, \\
-        \beta_i &= y_i \cdot r / s_i \cdot y_i, \quad r \leftarrow r + (\alpha_i - \beta_i) s_i
-        && \text{oldest to newest.}
-
-    They sweep over vectors of length n some 8 m times, one after the other. All they need of these vectors
-    are products, and r is a combination of g, the s and the y. So the products :math:`s_i \cdot y_j` (j not
-    older than i) and :math:`y_i \cdot y_j` are kept, those with g are taken in one matrix-vector product,
-    the loops run on numbers, and a second matrix-vector product assembles r: the same H, 6 m passes (with
-    those of :meth:`add`), all of them in BLAS and without temporaries. The idea is that of the compact
-    representation (Byrd, Nocedal and Schnabel 1994, theorem 2.3).
-
-    Arrays: ``pairs`` (2 m, n), rows 2 i and 2 i + 1 are s and y of slot i; ``sy``, ``yy`` (m, m) by slot,
-    where ``sy[i, j]`` is valid if j is not older than i; ``order`` lists the slots in use, oldest first.
-    """
-
-    def __init__(self, memory: int, n: int) -> None:
-        self.memory = memory
-        self.pairs = np.empty((2 * memory, n))  # touched row by row: unused memory costs nothing
-        self.sy = np.zeros((memory, memory))
-        self.yy = np.zeros((memory, memory))
-        self.order: list[int] = []
-        self.used = 0  # slots written; the rows beyond are uninitialised
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-    def clear(self) -> None:
-        """Forget all pairs."""
-        self.order.clear()
-        self.used = 0
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def add(self, w_old: Vector, w_new: Vector, g_old: Vector, g_new: Vector) -> bool:
-        """Remember a pair if its curvature is positive, and say whether the point has moved at all.
-
-        The pair takes the place of the oldest when the memory is full, even if it then proves useless.
-        """
-        if len(self.order) == self.memory:
-            slot = self.order.pop(0)
-        else:
-            slot = next(i for i in range(self.memory) if i not in self.order)
-        s, y = self.pairs[2 * slot], self.pairs[2 * slot + 1]
-        np.subtract(w_new, w_old, out=s)
-        np.subtract(g_new, g_old, out=y)
-        self.used = max(self.used, slot + 1)
-        ss = _dot(s, s)
-        if ss == 0.0 and not s.any():
-            return False
-        products = np.dot(self.pairs[: 2 * self.used], y)
-        sy, yy = float(products[2 * slot]), float(products[2 * slot + 1])
-        if math.isfinite(yy) and sy > np.finfo(np.float64).eps * math.sqrt(ss) * math.sqrt(yy):
-            self.sy[: self.used, slot] = products[0::2]
-            self.yy[: self.used, slot] = self.yy[slot, : self.used] = products[1::2]
-            self.order.append(slot)
-        return True
-
-    @np.errstate(over="ignore", invalid="ignore")
-    def direction(self, g: Vector, scratch: Vector, out: Vector) -> None:
-        """Write ``-H g`` to ``out``."""
-        sy, yy, order = self.sy, self.yy, self.order
-        rows = self.pairs[: 2 * self.used]
-        products = np.dot(rows, g)
-        sg, yg = products[0::2], products[1::2]
-        alpha = np.zeros(self.used)
-        difference = np.zeros(self.used)  # alpha - beta
-        for position, i in reversed(list(enumerate(order))):
-            newer = order[position + 1 :]
-            alpha[i] = (sg[i] - np.dot(sy[i, newer], alpha[newer])) / sy[i, i]
-        gamma = sy[order[-1], order[-1]] / yy[order[-1], order[-1]]
-        for position, i in enumerate(order):
-            older = order[:position]
-            yq = yg[i] - np.dot(yy[i, order], alpha[order])
-            yr = gamma * yq + np.dot(sy[older, i], difference[older])
-            difference[i] = alpha[i] - yr / sy[i, i]
-        coefficients = np.empty(2 * self.used)
-        coefficients[0::2] = -difference
-        coefficients[1::2] = gamma * alpha
-        np.dot(coefficients, rows, out=out)
-        np.multiply(g, gamma, out=scratch)
-        np.subtract(out, scratch, out=out)
-
-
-def _dot(a: Vector, b: Vector) -> float:
-    """Scalar product; it may be infinite or undefined, and the caller has to look."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.dot(a, b))
-
-
-def _norm(vector: Vector) -> float:
-    """Euclidean norm, safe from overflow and underflow of the squares."""
-    square = _dot(vector, vector)
-    if 1e-280 < square < math.inf or vector.size == 0:
-        return math.sqrt(square)
-    largest = float(np.max(np.abs(vector)))
-    if largest == 0.0 or not math.isfinite(largest):
-        return largest
-    return largest * float(np.linalg.norm(vector / largest))

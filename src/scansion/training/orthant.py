@@ -12,6 +12,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scansion.training.history import dot
+
 __all__ = ["L1Penalty"]
 
 Vector: TypeAlias = NDArray[np.float64]
@@ -55,7 +57,7 @@ class L1Penalty:
         np.abs(w, out=scratch)
         if isinstance(self.c1, float):
             return self.c1 * float(scratch.sum())
-        return float(np.dot(scratch, self.c1))
+        return dot(scratch, self.c1)
 
     def pseudo_gradient(self, w: Vector, g: Vector, scratch: Vector, out: Vector) -> None:
         """Write the subgradient v of least norm, and choose the orthant to search from w.
