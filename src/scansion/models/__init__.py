@@ -1,7 +1,7 @@
 """Estimators.
 
-`crf` chains, `semicrf` segments; `base` their fit and predict; `flat` the features and weights under both; `estimator`
-scikit-learn's rules; `files` reading models.
+`crf` chains, `semicrf` segments; `base` what these two share, `flat` the features and weights under both; `learner` fit
+and predict of all; `estimator` scikit-learn's rules; `files` reading models.
 """
 
 from scansion.models.crf import CRF

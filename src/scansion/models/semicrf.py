@@ -14,9 +14,10 @@ from scansion.data import Dataset, Targets, Vocabulary, encode, encode_segments
 from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
 from scansion.lattice.patterns import Pattern
-from scansion.models.base import FlatEstimator, _cut
+from scansion.models.base import FlatEstimator
 from scansion.models.build import known_segments
 from scansion.models.flat import Cells
+from scansion.models.learner import cut
 from scansion.segments import Segment
 
 __all__ = ["SemiCRF"]
@@ -274,7 +275,7 @@ class SemiCRF(FlatEstimator):
     def _answers(self, batch: Any) -> list[Any]:
         steps, paths = _best(batch)
         labels = self._model.labels
-        return _cut([Segment(u, v, labels[y]) for u, v, y in steps.tolist()], paths)
+        return cut([Segment(u, v, labels[y]) for u, v, y in steps.tolist()], paths)
 
     def score(self, X: Any, y: Any) -> float:
         """Micro-averaged F1 of the segments: spans and labels must both be right.
