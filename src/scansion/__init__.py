@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scansion.data import Trajectory
+    from scansion.data import Trajectory, levels_from_columns
     from scansion.lattice import (
         BOS,
         EOS,
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
         SegmentLattice,
         SegmentParts,
     )
-    from scansion.models import CRF, SemiCRF
+    from scansion.models import CRF, HierarchicalCRF, SemiCRF
     from scansion.models.files import load
 
 _HOME = {
     "BOS": "scansion.lattice",
     "EOS": "scansion.lattice",
     "CRF": "scansion.models",
+    "HierarchicalCRF": "scansion.models",
     "ChainBatch": "scansion.lattice",
     "ChainLattice": "scansion.lattice",
     "NestedBatch": "scansion.lattice",
@@ -43,6 +44,7 @@ _HOME = {
     "SegmentParts": "scansion.lattice",
     "SemiCRF": "scansion.models",
     "Trajectory": "scansion.data",
+    "levels_from_columns": "scansion.data",
     "load": "scansion.models.files",
 }
 _MODULES = ("data", "features", "lattice", "metrics", "reference", "schemes")
@@ -53,6 +55,7 @@ __all__ = [
     "EOS",
     "ChainBatch",
     "ChainLattice",
+    "HierarchicalCRF",
     "NestedBatch",
     "NestedLattice",
     "PatternAutomaton",
@@ -63,6 +66,7 @@ __all__ = [
     "SegmentParts",
     "SemiCRF",
     "Trajectory",
+    "levels_from_columns",
     "load",
 ]
 

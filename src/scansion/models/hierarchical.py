@@ -12,7 +12,7 @@ from scansion import model_file
 from scansion.data import LevelTargets, Vocabulary, encode, encode_levels, level_names
 from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
-from scansion.models.build import _by_prefix, _parsed, known_segments
+from scansion.models.build import _parsed, known_segments
 from scansion.models.cells import functions, readable, span_cells
 from scansion.models.learner import Learner, cut, sequence_weights
 from scansion.models.lengths import length_basis

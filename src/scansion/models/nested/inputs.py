@@ -1,4 +1,4 @@
-"""Encoded sequences as hierarchical models take them: a sparse matrix of token attributes, and one of spans by level."""
+"""Encoded sequences as hierarchical models take them: sparse matrices of tokens, and by level of spans."""
 
 from __future__ import annotations
 

@@ -246,7 +246,8 @@ class NestedModel:
         if inner is not None:
             inside = inner if inside is None else inside + inner
             start = -inner if start is None else start - inner
-        length = spans = None
+        length: Floats | None = None
+        spans: Floats | None = None
         for block, where in self.parts():
             if block.level != k or block.always or not len(block.index):
                 continue
@@ -256,13 +257,15 @@ class NestedModel:
             elif block.part == "span" and level.max_length is not None and inputs.cells[k] is not None:
                 n, longest = inputs.data.n_tokens, level.max_length
                 places, matrix = inputs.spans(k, longest, len(level.cell_vocabulary))
-                spans = np.zeros((n * longest, level.size))
-                spans[places] = matrix @ block.matrix(self.weights[where], len(level.cell_vocabulary))
-                spans = spans.reshape(n, longest, level.size)
+                scores = np.zeros((n * longest, level.size))
+                scores[places] = matrix @ block.matrix(self.weights[where], len(level.cell_vocabulary))
+                spans = scores.reshape(n, longest, level.size)
         if level.max_length is None and length is not None:
             inside = np.repeat(length, inputs.data.n_tokens, axis=0) if inside is None else inside + length
             length = None
-        return Persistence(*map(_contiguous, (inside, start, stop, length, spans)), level.max_length)
+        return Persistence(
+            _contiguous(inside), _contiguous(start), _contiguous(stop), length, spans, max_length=level.max_length
+        )
 
     def _clique(self, k: int, part: str, products: dict[tuple[int, str], Floats]) -> Floats:
         """Scores of transitions, initialisations or endings, with rows in front if attributes take part."""

@@ -54,7 +54,7 @@ class Held:
 
 
 def log_partition_and_gradient(batch: Any) -> tuple[Floats, Any]:
-    """log Z of each sequence (B,), and the gradient of their sum in the shapes of the scores."""
+    """Log Z of each sequence (B,), and the gradient of their sum in the shapes of the scores."""
     log_z, gradient = batch.log_partition_and_gradient()
     return log_z, gradient
 
@@ -82,8 +82,9 @@ def configuration_counts(
             start, length, label = seen.segments(k)
             by_length = np.zeros((level.basis.shape[1], level.size))
             if block.part == "length":
-                constant = level.max_length is None
-                np.add.at(by_length, (0 if constant else length - 1, label), rows[start] * (length if constant else 1))
+                free = level.max_length is None  # a constant at each position
+                place = np.zeros_like(length) if free else length - 1
+                np.add.at(by_length, (place, label), rows[start] * (length if free else 1))
                 totals = csr_matrix(level.basis @ by_length)
             else:
                 assert level.max_length is not None
