@@ -12,6 +12,7 @@ serve both.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,19 +20,20 @@ import numpy as np
 from scansion import _core
 from scansion.data import LevelTargets
 from scansion.lattice.checks import Bools, Floats, Ints
+from scansion.lattice.constraints import Constraints
 from scansion.models.flat import known_labels
 from scansion.models.nested.inputs import NestedInputs
 from scansion.models.nested.model import NestedModel
 from scansion.models.nested.occurrences import Occurrences
 
-__all__ = ["Held", "NestedObjective", "configuration_counts", "log_partition_and_gradient"]
+__all__ = ["Held", "NestedObjective", "configuration_counts"]
 
 _FLOATS_AT_ONCE = 30_000_000
 _AVERAGES = 32  # weights that a pass adds to the mean
 
 
 class Held:
-    """What is known of the rows of a batch, for `constrain`.
+    """What is known of the rows of a data set, for its lattices.
 
     Parameters
     ----------
@@ -40,23 +42,21 @@ class Held:
     """
 
     def __init__(self, targets: LevelTargets, sizes: list[int]) -> None:
-        self.labels: list[Any] = []
-        self.boundaries: list[Any] = []
+        self.known = [Constraints()]  # of the root
         for level, size in zip(targets.levels, sizes, strict=True):
-            self.labels.append(level.labels if level.allowed is None else known_labels(level, size))
-            self.boundaries.append(level.ends)
+            assert level.ends is not None
+            told = level.allowed is not None or bool((level.labels >= 0).any())
+            self.known.append(Constraints(known_labels(level, size) if told else None, level.ends))
 
     def constrain(self, batch: Any, rows: slice | Ints) -> Any:
-        """A batch of some rows under what is known of them; the root is level 0."""
-        labels = {k + 1: known[rows] for k, known in enumerate(self.labels)}
-        boundaries = {k + 1: known[rows] for k, known in enumerate(self.boundaries)}
-        return batch.constrain(labels=labels, boundaries=boundaries)
-
-
-def log_partition_and_gradient(batch: Any) -> tuple[Floats, Any]:
-    """Log Z of each sequence (B,), and the gradient of their sum in the shapes of the scores."""
-    log_z, gradient = batch.log_partition_and_gradient()
-    return log_z, gradient
+        """A batch of some rows under what is known of them, which need not be possible."""
+        known = tuple(
+            Constraints(
+                None if one.allowed is None else one.allowed[rows], None if one.ends is None else one.ends[rows]
+            )
+            for one in self.known
+        )
+        return batch._of(replace(batch._core, known=known), batch.n_jobs)
 
 
 def configuration_counts(
@@ -167,11 +167,11 @@ class NestedObjective:
     ) -> float:
         """Add a run's expectations to `out`; its log Z, less that of what is known where it is not complete."""
         batch = model.batch(inputs, jobs)
-        log_z, gradient = log_partition_and_gradient(batch)
+        log_z, gradient = batch.log_partition_and_gradient()
         model.gather(inputs, gradient, out, value)
         total = float(log_z.sum())
         if not complete:
-            log_z, gradient = log_partition_and_gradient(self.held.constrain(batch, rows))
+            log_z, gradient = self.held.constrain(batch, rows).log_partition_and_gradient()
             model.gather(inputs, gradient, out, -value)
             total -= float(log_z.sum())
         return value * total

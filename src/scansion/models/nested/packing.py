@@ -14,8 +14,8 @@ from scansion.data import Vocabulary, level_names
 from scansion.lattice import checks
 from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.model_file import ModelFileError
-from scansion.models.nested.build import ATTRIBUTE_PARTS
 from scansion.models.nested.model import CLIQUES, Block, Level, NestedModel
+from scansion.models.nested.parameters import ATTRIBUTE_PARTS
 from scansion.models.packing import _list, check_labels
 
 __all__ = ["pack", "unpack"]
