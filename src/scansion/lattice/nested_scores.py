@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scansion import _core
 from scansion.lattice import checks
 from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
@@ -220,10 +221,8 @@ class NestedCore:
 
     @cached_property
     def native(self) -> Any:
-        from scansion.lattice._nested_temporary import NestedBatch
-
         low, high = self.event_levels()
-        return NestedBatch(
+        return _core.NestedBatch(
             self.offsets,
             list(self.sizes),
             [np.ascontiguousarray(mask).view(np.uint8) for mask in self.children],
