@@ -132,7 +132,7 @@ void bind_template(nb::module_& m) {
                      const size_t n = offsets.size();
                      return to_numpy(std::move(offsets), {n});
                    },
-                   nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.int64]"))
+                   nb::rv_policy::automatic, nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.int64]"))
       .def("has_tab",
            [](const Columns& c) {
              for (const Columns::Line& line : c.lines)
@@ -143,6 +143,15 @@ void bind_template(nb::module_& m) {
              return false;
            },
            "Whether the first token's line has a tab.")
+      .def("row_texts",
+           [](const Columns& c) {
+             nb::list out;
+             for (const Columns::Line& line : c.lines)
+               if (line.row >= 0)
+                 out.append(nb::str(c.text.data() + line.begin, static_cast<size_t>(line.end - line.begin)));
+             return out;
+           },
+           nb::sig("def row_texts(self) -> list[str]"), "The line of each token.")
       .def("column", &coded_column, nb::arg("index"),
            nb::sig("def column(self, index: int) -> tuple[numpy.typing.NDArray[numpy.int32], list[str]]"),
            "Numbers of a column's cells (N,) in order of first appearance, and the cells by number.")

@@ -22,6 +22,7 @@ from scansion.models.estimator import Estimator, not_fitted
 from scansion.models.flat import PARTS, Cells, FlatModel, Inputs, constrained, constraints
 from scansion.models.packing import json_value, pack, storable, unpack
 from scansion.models.trajectories import TrajectoryAnswers, check_possible
+from scansion.reading import Reading
 from scansion.training.learn import Development, Learnt, Settings, learn, strengths
 from scansion.training.progress import Progress
 
@@ -42,6 +43,7 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
     loss_: float
     message_: str
     n_iter_: int
+    reading_: Reading | None = None  # how files become X and y, where the command trained the model
 
     order: int
     algorithm: str
@@ -224,8 +226,10 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
         return Inputs(data, self._cells(X, model.cell_vocabulary, model.max_length, frozen=True))
 
     def _held(self, known: Any, inputs: Inputs) -> Constraints:
-        """What is known, in the form of y."""
+        """What is known, in the form of y, or encoded already."""
         model = self._model
+        if isinstance(known, Targets):
+            return constraints(known, model.n_labels)
         targets, _ = self._targets(known, inputs.data.lengths, model.labels, model.max_length)
         if targets.trajectories is not None:
             b = int(np.argmax(np.diff(targets.trajectories[0]) > 0))
@@ -408,6 +412,8 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
         metadata["parameters"] = {k: json_value(v) for k, v in self.get_params().items() if storable(v)}
         metadata["loss"] = self.loss_ if math.isfinite(self.loss_) else None
         metadata["message"] = self.message_
+        if self.reading_ is not None:
+            metadata["reading"] = self.reading_.to_json()
         model_file.write(path, self._kind, metadata, arrays)
 
     @classmethod
@@ -421,7 +427,19 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
         estimator = cls(**parameters)
         value = loss if isinstance(loss, float) else math.nan
         estimator._finish(model, Learnt(model.weights, value, str(message)))
+        estimator.reading_ = stored_reading(stored)
         return estimator
+
+
+def stored_reading(stored: model_file.ModelFile) -> Reading | None:
+    """How files are to be read for a model, if its file tells."""
+    told = stored.metadata.get("reading")
+    if told is None:
+        return None
+    try:
+        return Reading.from_json(told)
+    except ValueError as error:
+        raise model_file.ModelFileError(f"the model file does not fit together: {error}. Save the model again.") from error
 
 
 def _check_possible(batch: Any, first: int, name: str) -> None:
