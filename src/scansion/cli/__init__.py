@@ -30,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        args = build_parser().parse_args(arguments)
+        verb = next((argument for argument in arguments if not argument.startswith("-")), None)
+        args = build_parser(verb).parse_args(arguments)
     except SystemExit as stop:  # help, version or an error: the parser has said it
         return stop.code if isinstance(stop.code, int) else 2
     try:

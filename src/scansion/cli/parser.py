@@ -19,8 +19,24 @@ SHELLS = ("bash", "zsh", "fish")
 _SEPARATORS = {"tab": "\t", "space": " ", "comma": ",", "\\t": "\t", "whitespace": "", "auto": ""}
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Asks for the terminal's width only when help is shown: the parser makes a formatter for every option."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=98)
+
+    def format_help(self) -> str:
+        import shutil
+
+        self._width = min(shutil.get_terminal_size().columns - 2, 118)
+        return super().format_help()
+
+
 class _Parser(argparse.ArgumentParser):
     """An error in one line."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"formatter_class": _Help, "allow_abbrev": False, **kwargs})
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
@@ -84,40 +100,32 @@ def _setting(text: str) -> tuple[str, Any]:
         return name.strip(), value
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command."""
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser of the whole command; `only`: the verb that is asked for, if the others' options are not needed."""
     parser = _Parser(
         prog="scansion",
         description="Find structure in sequences: labels, segments, and segments inside segments.",
         epilog="example: scansion train train.txt -o model && scansion tag model test.txt\n"
         "exit codes: 0 all right, 1 data, model or file, 2 command line, 130 interrupted",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="show the version and stop")
-    everywhere = argparse.ArgumentParser(add_help=False)
-    everywhere.add_argument("--debug", action="store_true", help="show a traceback when something goes wrong")
-    table = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
+    everywhere = _Parser(add_help=False)
+    for one in (parser, everywhere):  # before the verb or behind it; a default would hide what was given before
+        one.add_argument(
+            "--debug", action="store_true", default=argparse.SUPPRESS, help="show a traceback when something goes wrong"
+        )
+    table = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser, prog="scansion")
 
-    def verb(name: str, summary: str, example: str, *parents: argparse.ArgumentParser) -> argparse.ArgumentParser:
-        return table.add_parser(
+    for name, (summary, example, add) in _VERBS.items():
+        verb = table.add_parser(
             name,
             help=summary,
             description=summary[0].upper() + summary[1:] + ".",
             epilog=f"example: {example}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            parents=[everywhere, *parents],
-            allow_abbrev=False,
+            parents=[everywhere],
         )
-
-    _train(verb("train", "learn a model from labelled sequences", "scansion train train.txt -t template -o model", _form()))
-    _tag(verb("tag", "label sequences with a model", "scansion tag model test.txt > labelled.txt", _form(tagging=True)))
-    _evaluate(verb("evaluate", "compare a model's labels with those of a file", "scansion evaluate model test.txt", _form(tagging=True)))
-    _inspect(verb("inspect", "show what a model has learnt", "scansion inspect model --top 10"))
-    _convert(verb("convert", "rewrite files in another format or another tag scheme", "scansion convert train.txt train.jsonl --to-scheme bilou"))
-    demo = verb("demo", "show what the library is for, on data that come with it", "scansion demo")
-    demo.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    completion = verb("completion", "print the shell's completion of this command", 'eval "$(scansion completion bash)"')
-    completion.add_argument("shell", choices=SHELLS, help="the shell")
+        if only is None or only == name:
+            add(verb)
     return parser
 
 
@@ -126,9 +134,8 @@ def verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]
     return dict(next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices)
 
 
-def _form(tagging: bool = False) -> argparse.ArgumentParser:
+def _form(parser: argparse.ArgumentParser, tagging: bool = False) -> None:
     """Options that say how a file is to be read; for tagging, the model says it unless they are given."""
-    parser = argparse.ArgumentParser(add_help=False)
     group = parser.add_argument_group("the file" + (" (as in training, unless said otherwise)" if tagging else ""))
     group.add_argument("--format", choices=FORMATS, help="what the file holds; by its name unless given")
     group.add_argument("--separator", type=_separator, metavar="TEXT", help="between columns: tab, comma, or any text; default: spaces and tabs")
@@ -140,12 +147,12 @@ def _form(tagging: bool = False) -> argparse.ArgumentParser:
         metavar="COLUMN",
         help="the column of the labels, from 0 on or =-1 for the last (default); two (--labels 2,3) are two levels, the outer one first",
     )
-    return parser
 
 
 def _train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", nargs="+", metavar="DATA", help="files to learn from, gzip or plain; - for standard input")
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="where to write the model")
+    _form(parser)
     group = parser.add_argument_group("the model")
     group.add_argument("--model", choices=MODELS, default="crf", help="labels, segments, or segments inside segments (default: crf)")
     group.add_argument("--order", type=_at_least(0), metavar="N", help="longest label dependency; default: 1, or 0 if the template has no B")
@@ -177,6 +184,7 @@ def _tag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="what train wrote")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="what to label, gzip or plain; - (default) for standard input")
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="where to write (default: standard output)")
+    _form(parser, tagging=True)
     group = parser.add_argument_group("answers")
     group.add_argument("--kbest", type=_at_least(1), metavar="K", help="the K best, with their probabilities")
     group.add_argument("--marginals", action="store_true", help="the probability of each label that is given")
@@ -190,6 +198,7 @@ def _tag(parser: argparse.ArgumentParser) -> None:
 def _evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="what train wrote")
     parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="labelled sequences; - (default) for standard input")
+    _form(parser, tagging=True)
     parser.add_argument("--scheme", choices=SCHEMES, default="auto", help="how labels mark segments (default: the model's, or guessed)")
     parser.add_argument("--json", action="store_true", help="write JSON")
     parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)")
@@ -221,6 +230,30 @@ def _convert(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
     group.add_argument("--columns", type=_numbers, metavar="C,C", help="the columns that the template counts 0, 1, ...")
     group.add_argument("--output-separator", type=_separator, default="\t", metavar="TEXT", help="between columns (default: tab)")
+
+
+def _demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
+
+
+# verb -> what it does, an example, and what adds its options
+_VERBS = {
+    "train": ("learn a model from labelled sequences", "scansion train train.txt -t template -o model", _train),
+    "tag": ("label sequences with a model", "scansion tag model test.txt > labelled.txt", _tag),
+    "evaluate": ("compare a model's labels with those of a file", "scansion evaluate model test.txt", _evaluate),
+    "inspect": ("show what a model has learnt", "scansion inspect model --top 10", _inspect),
+    "convert": (
+        "rewrite files in another format or another tag scheme",
+        "scansion convert train.txt train.jsonl --to-scheme bilou",
+        _convert,
+    ),
+    "demo": ("show what the library is for, on data that come with it", "scansion demo", _demo),
+    "completion": ("print the shell's completion of this command", 'eval "$(scansion completion bash)"', _completion),
+}
 
 
 def labels_given(given: Sequence[tuple[int, ...]] | None) -> tuple[int, ...] | None:

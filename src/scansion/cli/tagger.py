@@ -35,7 +35,8 @@ class Tagger:
         self.kind: str = model._kind
         self.scheme = reading.scheme
         self.template = None if reading.template is None else Template(reading.template, reading.dialect)
-        self.labels: list[Any] = model.classes_
+        # of several levels, the bottom's
+        self.labels: list[Any] = list(model.classes_.values())[-1] if self.kind == "hierarchical" else model.classes_
 
     @property
     def segmental(self) -> bool:
@@ -48,11 +49,36 @@ class Tagger:
 
     def known(self, block: Block) -> Any:
         """What a block's labels say, as constraints."""
-        if self.kind == "crf":
-            return labels_of(block, True, self.scheme)
+        if self.kind == "hierarchical":
+            return self._known_levels(block)
         rows = labels_of(block, True, self.scheme)
+        if self.kind == "crf":
+            return rows
         constraints: Targets = segment_constraints(rows, self.scheme or "plain", self.labels)
         return constraints
+
+    def _known_levels(self, block: Block) -> list[Any]:
+        """What a block's labels say of each level: labels, and where segments end."""
+        classes = list(self.model.classes_.values())
+        levels = []
+        for k, labels in enumerate(classes):
+            targets = segment_constraints(labels_of(block, True, self.scheme, k), self.scheme or "plain", labels)
+            assert targets.ends is not None
+            inner = k == len(classes) - 1
+            # above the bottom, neighbours outside are one segment
+            outside = np.array([y == "O" for y in labels])
+            both = np.zeros(len(targets.ends), np.bool_)
+            both[:-1] = outside[targets.labels[:-1]] & outside[targets.labels[1:]]
+            ends = targets.ends if inner or self.scheme == "plain" else np.where(both, 0, targets.ends)
+            levels.append(([None if y < 0 else labels[y] for y in targets.labels.tolist()], ends.tolist()))
+        cuts = block.offsets.tolist()
+        return [
+            [
+                {"labels": names[a:b], "boundaries": [None if e < 0 else e for e in ends[a : b - 1]] + [1] * (b > a)}
+                for names, ends in levels
+            ]
+            for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+        ]
 
     # ---- answers -----------------------------------------------------------------------------------------------
 
@@ -77,13 +103,13 @@ class Tagger:
             return [list(config)]
         if self.kind == "semicrf":
             return [file_labels(config, size, self.scheme or "plain")]
-        return [file_labels(level, size, self.scheme or "plain") for level in config]
+        return [file_labels(level, size, self.scheme or "plain") for level in config.values()]
 
     def segments(self, config: Any, scheme: str) -> list[list[tuple[int, int, Any]]]:
         """A configuration as segments, for each level; scheme: how labels mark them."""
         if self.kind == "crf":
             return [[tuple(s) for s in segments(config, scheme)]]
-        levels = [config] if self.kind == "semicrf" else config
+        levels = [config] if self.kind == "semicrf" else config.values()
         return [[tuple(segment) for segment in level] for level in levels]
 
     def predicted(self, config: Any, size: int) -> npt.NDArray[np.int32]:

@@ -73,6 +73,7 @@ class _Reader:
             scheme=None if args.scheme == "auto" else args.scheme,
         )
         self.settled = False
+        self.depth = 1
 
     def read(self, path: str, frozen: bool = False) -> _Sequences:
         """The sequences of one file."""
@@ -136,8 +137,10 @@ class _Reader:
             if scheme == "plain" and not any(isinstance(given, Spans) for given in block.labels()):
                 return block.labels()  # equal neighbours are one segment
             return segments_of(block, scheme)
-        count = len(self.reading.labels) if self.reading.format == "columns" else self._depth(block)
-        return list(map(list, zip(*(segments_of(block, scheme, level) for level in range(count)), strict=True)))
+        self.depth = len(self.reading.labels) if block.reading.format == "columns" else self._depth(block)
+        # above the bottom, what lies outside is one segment from end to end: it may hold others
+        levels = [segments_of(block, scheme, k, merge=k < self.depth - 1) for k in range(self.depth)]
+        return list(map(list, zip(*levels, strict=True)))
 
     @staticmethod
     def _depth(block: Block) -> int:
@@ -176,7 +179,9 @@ def run(args: Any) -> int:
     estimator.save(args.output)
     if not args.quiet:
         took = time.perf_counter() - begun
-        note(f"wrote {args.output}: {len(estimator.classes_)} labels, {estimator.size_} weights; {took:.1f} s in all")
+        classes = estimator.classes_
+        labels = sum(map(len, classes.values())) if isinstance(classes, dict) else len(classes)
+        note(f"wrote {args.output}: {labels} labels, {estimator.size_} weights; {took:.1f} s in all")
     return 0
 
 
@@ -185,6 +190,9 @@ def _estimator(args: Any, reader: _Reader) -> Any:
     import scansion
 
     template = reader.template
+    kinds = {"crf": "CRF", "semicrf": "SemiCRF", "hierarchical": "HierarchicalCRF"}
+    kind = getattr(scansion, kinds[reader.kind])
+    known = kind._parameter_names()
     parameters: dict[str, Any] = {
         "algorithm": args.algorithm,
         "max_iterations": args.max_iterations,
@@ -201,23 +209,31 @@ def _estimator(args: Any, reader: _Reader) -> Any:
         "all_possible_states": args.all_possible_states or None,
         "all_possible_transitions": args.all_possible_transitions or None,
     }
-    if template is not None:
-        optional["attribute_orders"] = template.attribute_orders or None
-        if args.order is None and not template.bigrams:
-            optional["order"] = 0
-    kinds = {"crf": "CRF", "semicrf": "SemiCRF", "hierarchical": "HierarchicalCRF"}
-    kind = getattr(scansion, kinds[reader.kind])
-    if reader.kind == "semicrf":
-        # what begins, fills and ends a segment: with labels' tags a chain sees as much
-        prefixes = ("U", "u") if template is not None else ("",)
-        parameters["attribute_parts"] = {prefix: ("start", "inside", "end") for prefix in prefixes}
-        parameters["length_features"] = ("bins",)
     if args.max_length is not None:
         if reader.kind != "semicrf":
             raise UsageError("--max-length goes with --model semicrf")
         optional["max_length"] = args.max_length
+    for name, value in optional.items():
+        if value is not None and name not in known:
+            raise UsageError(f"--{name.replace('_', '-')} does not go with --model {reader.kind}")
+    if template is not None and reader.kind != "hierarchical":
+        optional["attribute_orders"] = template.attribute_orders or None
+        if args.order is None and not template.bigrams:
+            optional["order"] = 0
     parameters |= {name: value for name, value in optional.items() if value is not None}
-    known = kind._parameter_names()
+    # what begins, fills and ends a segment: with its labels' tags a chain sees as much
+    parts = ("start", "inside", "end")
+    prefixes: dict[str, Any] = {"U": parts, "u": parts} if template is not None else {"": parts}
+    if reader.kind == "semicrf":
+        parameters["attribute_parts"] = prefixes
+        parameters["length_features"] = ("bins",)
+    elif reader.kind == "hierarchical":
+        if template is not None:
+            prefixes |= {"B": "transition", "b": "transition", "*": ("inside", "transition")}
+        levels = [f"level{k}" for k in range(reader.depth)]
+        parameters["levels"] = levels
+        parameters["attribute_parts"] = {level: prefixes for level in levels}
+        parameters["max_length"] = {level: "free" for level in levels[:-1]}
     for name, value in args.settings:
         if name not in known:
             raise UsageError(f"--set {name}: {kind.__name__} has no such parameter; it has {', '.join(known)}")

@@ -46,8 +46,8 @@ def labels_of(block: Block, partial: bool, scheme: str | None, level: int = 0) -
     return result
 
 
-def segments_of(block: Block, scheme: str, level: int = 0) -> list[list[tuple[int, int, Any]]]:
-    """What a block says of its sequences, as segments that cover them."""
+def segments_of(block: Block, scheme: str, level: int = 0, merge: bool = False) -> list[list[tuple[int, int, Any]]]:
+    """What a block says of its sequences, as segments that cover them; merge: one for each stretch outside."""
     result = []
     for b, (given, size) in enumerate(zip(block.labels(level), np.diff(block.offsets).tolist(), strict=True)):
         spans: Iterable[tuple[int, int, Any]]
@@ -62,19 +62,27 @@ def segments_of(block: Block, scheme: str, level: int = 0) -> list[list[tuple[in
                 where = f"sequence {b} of the block" if not block.numbers else "the sequence"
                 line = block.numbers[b] if block.numbers else None
                 raise FormatError(block.path, line, f"{where}: {error}") from None
-        result.append(covered(spans, size))
+        result.append(covered(spans, size, merge))
     return result
 
 
-def covered(spans: Iterable[tuple[int, int, Any]], size: int) -> list[tuple[int, int, Any]]:
-    """The spans, and one of a single token for each token that they leave out."""
+def covered(spans: Iterable[tuple[int, int, Any]], size: int, merge: bool = False) -> list[tuple[int, int, Any]]:
+    """The spans, and one for each token that they leave out, or (merge) for each stretch of such tokens."""
     result: list[tuple[int, int, Any]] = []
+
+    def fill(start: int, stop: int) -> None:
+        if merge and start < stop:
+            result.append((start, stop, OUTSIDE))
+        elif not merge:
+            result.extend((t, t + 1, OUTSIDE) for t in range(start, stop))
+
     at = 0
     for start, stop, label in spans:
-        result += [(t, t + 1, OUTSIDE) for t in range(at, start)]
+        fill(at, start)
         result.append((start, stop, label))
         at = stop
-    return result + [(t, t + 1, OUTSIDE) for t in range(at, size)]
+    fill(at, size)
+    return result
 
 
 def spans_of(segments: Iterable[tuple[int, int, Any]], scheme: str | None) -> list[tuple[int, int, Any]]:
