@@ -11,7 +11,7 @@ from scansion.cli import UsageError
 from scansion.cli.common import given_template, open_output
 from scansion.cli.parser import labels_given
 from scansion.data import Vocabulary
-from scansion.formats import Block, FormatError, Reading, blocks, format_of
+from scansion.formats import Block, FormatError, Reading, format_of, read
 from scansion.formats.base import shown
 from scansion.formats.blocks import cut, strings
 from scansion.formats.crfsuite import write_item
@@ -54,7 +54,7 @@ def run(args: Any) -> int:
     scheme = None if args.from_scheme == "auto" else args.from_scheme
     write = {"columns": _columns, "crfsuite": _items, "jsonl": _object}[target]
     with open_output(args.target) as out:
-        for block in blocks(args.source, reading):
+        for block in read(args.source, reading):
             found = list(_sequences(block, template))
             if scheme is None and found and any(s.labels for s in found):
                 scheme = detect([row for s in found for row in s.labels if not s.spans])

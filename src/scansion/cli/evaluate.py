@@ -7,7 +7,7 @@ from typing import Any
 
 from scansion.cli.common import load_model, reading_for
 from scansion.cli.tagger import Tagger
-from scansion.formats import FormatError, blocks
+from scansion.formats import FormatError, read
 from scansion.formats.blocks import cut
 from scansion.formats.targets import detect, labels_of
 from scansion.metrics import (
@@ -25,10 +25,10 @@ def run(args: Any) -> int:
     model = load_model(args.model)
     reading = reading_for(model, args, args.file)
     tagger = Tagger(model, reading, args.jobs)
-    count = len(reading.labels) if tagger.kind == "hierarchical" else 1
+    count = len(model.classes_) if tagger.kind == "hierarchical" else 1
     truth: list[list[Any]] = [[] for _ in range(count)]
     guess: list[list[Any]] = [[] for _ in range(count)]
-    for block in blocks(args.file, reading):
+    for block in read(args.file, reading):
         if not len(block):
             continue
         data = tagger.dataset(block)

@@ -12,7 +12,7 @@ import numpy as np
 from scansion.cli import UsageError
 from scansion.cli.common import check_target, load_model, note, open_output, reading_for, write_text
 from scansion.cli.tagger import Tagger
-from scansion.formats import Block, blocks
+from scansion.formats import Block, read
 from scansion.formats.blocks import cut
 from scansion.formats.targets import detect, spans_of
 
@@ -37,7 +37,7 @@ def run(args: Any) -> int:
     page = _Page(tagger) if args.html is not None else None
     write = _writer(args, tagger)
     with open_output(args.output) as out:
-        for block in blocks(args.file, reading):
+        for block in read(args.file, reading):
             if not len(block):
                 out.write(block.rows.annotate([], [], "") if block.rows is not None else b"")
                 continue

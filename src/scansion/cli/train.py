@@ -12,7 +12,7 @@ from scansion.cli import UsageError
 from scansion.cli.common import check_target, given_template, note
 from scansion.cli.parser import labels_given
 from scansion.data import Dataset, Vocabulary
-from scansion.formats import Block, FormatError, Reading, blocks, format_of
+from scansion.formats import Block, FormatError, Reading, format_of, read
 from scansion.formats.base import shown
 from scansion.formats.jsonlines import Levels, Spans
 from scansion.formats.targets import detect, labels_of, segments_of
@@ -75,11 +75,11 @@ class _Reader:
         self.settled = False
         self.depth = 1
 
-    def read(self, path: str, frozen: bool = False) -> _Sequences:
+    def sequences(self, path: str, frozen: bool = False) -> _Sequences:
         """The sequences of one file."""
         result = _Sequences()
         form = self.args.format or (format_of(path) if path != "-" else self.reading.format)
-        for block in blocks(path, replace(self.reading, format=form)):
+        for block in read(path, replace(self.reading, format=form)):
             if not self.settled and len(block):
                 self._settle(block)
             block.reading = replace(self.reading, format=form)
@@ -157,7 +157,7 @@ def run(args: Any) -> int:
     reader = _Reader(args)
     data = _Sequences()
     for path in args.data:
-        found = reader.read(path)
+        found = reader.sequences(path)
         if not found.y:
             raise FormatError(path, None, "there are no sequences in it")
         data.parts += found.parts
@@ -166,7 +166,7 @@ def run(args: Any) -> int:
     data.parts.clear()
     dev = _Sequences()
     if args.dev is not None:
-        dev = reader.read(args.dev, frozen=True)
+        dev = reader.sequences(args.dev, frozen=True)
         if not dev.y:
             raise FormatError(args.dev, None, "there are no sequences in it")
     estimator = _estimator(args, reader)

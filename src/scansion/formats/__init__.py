@@ -17,7 +17,7 @@ Text is UTF-8. Errors are `FormatError`, ``file:line: message``.
 from __future__ import annotations
 
 from scansion.formats.base import FormatError, format_of, open_binary
-from scansion.formats.blocks import Block, blocks
+from scansion.formats.blocks import Block, read
 from scansion.reading import FORMATS, Reading
 
-__all__ = ["FORMATS", "Block", "FormatError", "Reading", "blocks", "format_of", "open_binary"]
+__all__ = ["FORMATS", "Block", "FormatError", "Reading", "format_of", "open_binary", "read"]

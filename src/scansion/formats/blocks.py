@@ -20,7 +20,7 @@ from scansion.formats.jsonlines import read_objects
 from scansion.reading import Reading
 from scansion.template import Template
 
-__all__ = ["Block", "blocks"]
+__all__ = ["Block", "cut", "read", "strings"]
 
 BLOCK_BYTES = 1 << 20
 BLOCK_SEQUENCES = 1000
@@ -141,7 +141,7 @@ def _first(token: Any) -> str:
     return str(name)
 
 
-def blocks(path: str, reading: Reading) -> Iterator[Block]:
+def read(path: str, reading: Reading) -> Iterator[Block]:
     """A file's sequences in blocks, in the order of the file. Empty files have none.
 
     Raises
