@@ -75,6 +75,22 @@ inline bool is_utf8(std::string_view text) {
   return true;
 }
 
+// Appends a code point in UTF-8; not a surrogate.
+template <class Text>
+void append_code_point(Text& out, uint32_t c) {
+  char bytes[4];
+  size_t length = 0;
+  if (c < 0x80) {
+    bytes[length++] = static_cast<char>(c);
+  } else {
+    if (c >= 0x10000) bytes[length++] = static_cast<char>(0xF0 | c >> 18);
+    if (c >= 0x800) bytes[length++] = static_cast<char>(c >= 0x10000 ? 0x80 | (c >> 12 & 0x3F) : 0xE0 | c >> 12);
+    bytes[length++] = static_cast<char>(c >= 0x800 ? 0x80 | (c >> 6 & 0x3F) : 0xC0 | c >> 6);
+    bytes[length++] = static_cast<char>(0x80 | (c & 0x3F));
+  }
+  out.append(std::string_view(bytes, length));
+}
+
 class Vocabulary {
  public:
   static constexpr int32_t kUnknown = -1;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "encoder.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
 #include "paths.hpp"
@@ -41,6 +42,15 @@ nb::ndarray<nb::numpy, T> to_numpy(std::vector<T>&& values, std::initializer_lis
   auto* owned = new std::vector<T>(std::move(values));
   nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::ndarray<nb::numpy, T>(owned->data(), shape, owner);
+}
+
+// The ragged arrays of a data set: offsets, token_offsets, ids, and values (None: all are 1).
+inline nb::tuple dataset_arrays(Encoder& encoder) {
+  const size_t b = encoder.offsets.size(), n = encoder.token_offsets.size(), nnz = encoder.ids.size();
+  nb::object values = nb::none();
+  if (encoder.weighted()) values = nb::cast(to_numpy(std::move(encoder.values), {nnz}));
+  return nb::make_tuple(to_numpy(std::move(encoder.offsets), {b}), to_numpy(std::move(encoder.token_offsets), {n}),
+                        to_numpy(std::move(encoder.ids), {nnz}), values);
 }
 
 using Int64Array = nb::ndarray<nb::numpy, int64_t>;
@@ -122,5 +132,6 @@ void bind_nested(nb::module_& m);
 void bind_objective(nb::module_& m);
 void bind_quasi_newton(nb::module_& m);
 void bind_segment(nb::module_& m);
+void bind_template(nb::module_& m);
 
 }  // namespace scansion

@@ -22,13 +22,7 @@ bool append_utf8(Encoder& out, const Unit* units, Py_ssize_t n) {
       continue;
     }
     if (c >= 0xD800 && c <= 0xDFFF) return false;
-    char bytes[4];
-    size_t length = 0;
-    if (c >= 0x10000) bytes[length++] = static_cast<char>(0xF0 | c >> 18);
-    if (c >= 0x800) bytes[length++] = static_cast<char>(c >= 0x10000 ? 0x80 | (c >> 12 & 0x3F) : 0xE0 | c >> 12);
-    bytes[length++] = static_cast<char>(c >= 0x800 ? 0x80 | (c >> 6 & 0x3F) : 0xC0 | c >> 6);
-    bytes[length++] = static_cast<char>(0x80 | (c & 0x3F));
-    out.append(std::string_view(bytes, length));
+    append_code_point(out, c);
   }
   return true;
 }
@@ -340,11 +334,7 @@ class Walker {
 nb::tuple encode(nb::object X, Vocabulary& vocabulary, bool frozen, nb::callable unusual) {
   Encoder encoder(vocabulary, frozen);
   Walker(encoder, std::move(unusual)).sequences(X.ptr());
-  const size_t b = encoder.offsets.size(), n = encoder.token_offsets.size(), nnz = encoder.ids.size();
-  nb::object values = nb::none();
-  if (encoder.weighted()) values = nb::cast(to_numpy(std::move(encoder.values), {nnz}));
-  return nb::make_tuple(to_numpy(std::move(encoder.offsets), {b}), to_numpy(std::move(encoder.token_offsets), {n}),
-                        to_numpy(std::move(encoder.ids), {nnz}), values);
+  return dataset_arrays(encoder);
 }
 
 // ---- the vocabulary ----------------------------------------------------------------------------

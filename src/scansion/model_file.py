@@ -18,7 +18,6 @@ import math
 import mmap as _mmap
 import os
 import re
-import secrets
 import stat
 import zlib
 from collections.abc import Mapping
@@ -122,6 +121,8 @@ def write(path: str | os.PathLike[str], kind: str, metadata: Mapping[str, Any], 
     blocks = [(names[i], contents[i]) for i in order]
     header = _header(kind, metadata, names, blocks)
     target, mode = _target(os.fspath(path))
+    import secrets  # slow to load, and reading does not need it
+
     temporary = os.path.join(os.path.dirname(target), f".scansion-{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)

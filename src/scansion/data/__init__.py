@@ -1,9 +1,15 @@
 """Data as arrays: encoded attributes (`Dataset`) and encoded labels or segments (`Targets`)."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from scansion.data.dataset import Dataset, Vocabulary, encode
-from scansion.data.levels import LevelTargets, encode_levels, level_names, levels_from_columns
 from scansion.data.targets import Targets, encode_labels, encode_segments
 from scansion.data.trajectory import Trajectory
+
+if TYPE_CHECKING:  # loaded when first used
+    from scansion.data.levels import LevelTargets, encode_levels, level_names, levels_from_columns
 
 __all__ = [
     "Dataset",
@@ -18,3 +24,14 @@ __all__ = [
     "level_names",
     "levels_from_columns",
 ]
+
+_LEVELS = ("LevelTargets", "encode_levels", "level_names", "levels_from_columns")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LEVELS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from scansion.data import levels
+
+    globals().update({known: getattr(levels, known) for known in _LEVELS})
+    return globals()[name]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -189,6 +188,8 @@ class Dataset:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file: beside it first, then in its place, so that `path` is never half written."""
+        import secrets
+
         from safetensors.numpy import save_file
 
         text, text_offsets = self.vocabulary.to_arrays()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,13 @@ from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.patterns import Pattern
-from scansion.models.build import FeatureRules, build, carry_over
 from scansion.models.flat import PARTS, Cells, FlatModel, Inputs, constrained, constraints
 from scansion.models.learner import Learner, cut, sequence_weights
 from scansion.models.packing import pack, unpack
 from scansion.models.trajectories import TrajectoryAnswers, check_possible
+
+if TYPE_CHECKING:  # loaded by fit
+    from scansion.models.build import FeatureRules
 
 __all__ = ["FlatEstimator"]
 
@@ -71,6 +73,8 @@ class FlatEstimator(TrajectoryAnswers, Learner):
 
     def _problem(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[FlatModel, _core.FlatObjective, Ints]:
         """The model to be learnt with its first weights, the objective, and the sequences that tell something."""
+        from scansion.models.build import build, carry_over
+
         rules = self._rules()
         old = getattr(self, "model_", None) if self.warm_start else None
         X = self._readable(X)
@@ -100,6 +104,8 @@ class FlatEstimator(TrajectoryAnswers, Learner):
         return model, objective, np.flatnonzero(targets.known)
 
     def _rules(self) -> FeatureRules:
+        from scansion.models.build import FeatureRules
+
         return FeatureRules.checked(**{name: getattr(self, name) for name in FeatureRules.__dataclass_fields__})
 
     def _by_weight(self, strength: float | Floats, model: FlatModel) -> float | Floats:
@@ -117,8 +123,10 @@ class FlatEstimator(TrajectoryAnswers, Learner):
         return Inputs(data, self._cells(X, model.cell_vocabulary, model.max_length, frozen=True))
 
     def _held(self, known: Any, inputs: Inputs) -> Constraints:
-        """What is known, in the form of y."""
+        """What is known, in the form of y, or encoded already."""
         model = self._model
+        if isinstance(known, Targets):
+            return constraints(known, model.n_labels)
         targets, _ = self._targets(known, inputs.data.lengths, model.labels, model.max_length)
         if targets.trajectories is not None:
             b = int(np.argmax(np.diff(targets.trajectories[0]) > 0))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import Any
 
 from scansion import model_file
-from scansion.models.crf import CRF
-from scansion.models.hierarchical import HierarchicalCRF
-from scansion.models.learner import Learner
-from scansion.models.semicrf import SemiCRF
 
 __all__ = ["load"]
 
-_KINDS: dict[str, type[Learner]] = {"crf": CRF, "semicrf": SemiCRF, "hierarchical": HierarchicalCRF}
+# kind -> module and class, loaded when a file needs it
+_KINDS = {
+    "crf": ("scansion.models.crf", "CRF"),
+    "semicrf": ("scansion.models.semicrf", "SemiCRF"),
+    "hierarchical": ("scansion.models.hierarchical", "HierarchicalCRF"),
+}
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -29,4 +31,5 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise model_file.ModelFileError(
             f"{os.fspath(path)} holds a model of unknown kind {stored.kind!r}: upgrade scansion"
         )
-    return _KINDS[stored.kind]._from_file(stored)
+    module, name = _KINDS[stored.kind]
+    return getattr(import_module(module), name)._from_file(stored)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from scansion.lattice.base import Lattice
 from scansion.lattice.checks import Floats, Ints
 from scansion.models.estimator import Estimator, not_fitted
 from scansion.models.packing import json_value, storable
-from scansion.training.learn import Development, Learnt, Settings, learn, strengths
-from scansion.training.progress import Progress
+from scansion.reading import Reading
+
+if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
+    from scansion.training.learn import Development, Settings
 
 __all__ = ["Learner", "cut", "seed", "sequence_weights"]
 
@@ -39,6 +41,7 @@ class Learner(Estimator):
     loss_: float
     message_: str
     n_iter_: int
+    reading_: Reading | None = None  # how files become X and y, where the command trained the model
 
     algorithm: str
     c1: Any
@@ -61,6 +64,8 @@ class Learner(Estimator):
 
     def _strength(self, name: str) -> float | Floats:
         """c1 or c2, checked."""
+        from scansion.training.learn import strengths
+
         return strengths(name, getattr(self, name))
 
     def _by_weight(self, strength: float | Floats, model: Any) -> float | Floats:
@@ -130,6 +135,9 @@ class Learner(Estimator):
         -----
         The first Ctrl-C ends training, and the model has the weights of the last iteration.
         """
+        from scansion.training.learn import learn
+        from scansion.training.progress import Progress
+
         assert isinstance(self, Learner)
         self._check()
         settings = self._settings()
@@ -141,17 +149,19 @@ class Learner(Estimator):
         progress = Progress(self.verbose, settings.max_iterations)
         learnt = learn(objective, model.weights, informed, settings, development, progress)
         progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
-        self._finish(model.weighted(learnt.weights), learnt)
+        self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
         return self
 
-    def _finish(self, model: Any, learnt: Learnt) -> None:
+    def _finish(self, model: Any, log: list[dict[str, Any]], loss: float, message: str) -> None:
         self.model_ = model
-        self.training_log_ = learnt.log
-        self.loss_ = learnt.loss
-        self.message_ = learnt.message
-        self.n_iter_ = len(learnt.log)
+        self.training_log_ = log
+        self.loss_ = loss
+        self.message_ = message
+        self.n_iter_ = len(log)
 
     def _settings(self) -> Settings:
+        from scansion.training.learn import Settings
+
         given = {k: v for k, v in self.get_params().items() if k in Settings.__dataclass_fields__}
         given["n_jobs"] = checks.jobs(self.n_jobs)
         if self.max_iterations is not None:
@@ -162,6 +172,8 @@ class Learner(Estimator):
         return Settings(**given, seed=seed(self.random_state))
 
     def _development(self, model: Any, X_dev: Any, y_dev: Any) -> Development:
+        from scansion.training.learn import Development
+
         if X_dev is None:
             return Development()
         probe = type(self)(**self.get_params())
@@ -262,6 +274,8 @@ class Learner(Estimator):
         metadata["parameters"] = {k: json_value(v) for k, v in self.get_params().items() if storable(v)}
         metadata["loss"] = self.loss_ if math.isfinite(self.loss_) else None
         metadata["message"] = self.message_
+        if self.reading_ is not None:
+            metadata["reading"] = self.reading_.to_json()
         model_file.write(path, self._kind, metadata, arrays)
 
     @classmethod
@@ -274,8 +288,20 @@ class Learner(Estimator):
             raise model_file.ModelFileError(f"the model file has parameters that {cls.__name__} does not have")
         estimator = cls(**parameters)
         value = loss if isinstance(loss, float) else math.nan
-        estimator._finish(model, Learnt(model.weights, value, str(message)))
+        estimator._finish(model, [], value, str(message))
+        estimator.reading_ = _stored_reading(stored)
         return estimator
+
+
+def _stored_reading(stored: model_file.ModelFile) -> Reading | None:
+    """How files are to be read for a model, if its file tells."""
+    told = stored.metadata.get("reading")
+    if told is None:
+        return None
+    try:
+        return Reading.from_json(told)
+    except ValueError as error:
+        raise model_file.ModelFileError(f"the model file does not fit together: {error}. Save it again.") from error
 
 
 def sequence_weights(sample_weight: Any, n: int) -> Floats | None:

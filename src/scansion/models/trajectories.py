@@ -17,7 +17,6 @@ import numpy.typing as npt
 from scansion import _core
 from scansion.data import Targets, Trajectory
 from scansion.lattice.checks import Floats, Ints
-from scansion.lattice.compressed import best_all, predict_all
 from scansion.lattice.patterns import Pattern
 
 __all__ = ["TrajectoryAnswers", "check_possible", "label_candidates", "passed_patterns"]
@@ -53,6 +52,8 @@ class TrajectoryAnswers:
             trajectory that was met is returned; `lattice(x).compressed().best()` tells whether it is proven.
         constraints : as in predict
         """
+        from scansion.lattice.compressed import best_all, predict_all
+
         if method not in ("paper", "best"):
             raise ValueError(f"method must be 'paper' or 'best', got {method!r}")
         labels = self._model.labels

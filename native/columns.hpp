@@ -1,0 +1,168 @@
+// Columns of text: one token a line, blank lines between sequences.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "encoder.hpp"
+
+namespace scansion {
+
+// Something is wrong with a line of the input.
+struct LineError : std::runtime_error {
+  LineError(int64_t at, const std::string& message) : std::runtime_error(message), line(at) {}
+  int64_t line;
+};
+
+inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
+// How lines are cut into cells. separator: empty for runs of spaces and tabs. comment: lines that begin so are passed
+// over; empty: there are none.
+struct ColumnFormat {
+  std::string separator, comment;
+};
+
+class Columns {
+ public:
+  struct Cell {
+    int64_t begin, end;
+  };
+  // A line of the text: what it holds, and where the next one begins. row: the token that it is, or -1.
+  struct Line {
+    int64_t begin, end, eol, next, row;
+  };
+
+  // The lines of a block, which ends where a sequence ends. expected: number of columns, or -1 for that of the first
+  // token. line: the number of the first line, for errors.
+  static Columns parse(std::string_view block, const ColumnFormat& format, int64_t expected, int64_t line) {
+    Columns out;
+    out.text.assign(block);
+    out.width_ = expected;
+    const std::string_view text = out.text;
+    const auto size = static_cast<int64_t>(text.size());
+    for (int64_t at = 0; at < size; ++line) {
+      const size_t found = text.find('\n', static_cast<size_t>(at));
+      const int64_t next = found == std::string_view::npos ? size : static_cast<int64_t>(found) + 1;
+      int64_t eol = found == std::string_view::npos ? size : static_cast<int64_t>(found);
+      if (eol > at && text[static_cast<size_t>(eol - 1)] == '\r') --eol;
+      out.add_line(at, eol, next, format, line);
+      at = next;
+    }
+    out.end_sequence();
+    return out;
+  }
+
+  // A token given as its cells, for `end_sequence` to follow.
+  void begin_row() { row_begins_.push_back(static_cast<int64_t>(cells.size())); }
+  void add_cell(std::string_view cell) {
+    const auto begin = static_cast<int64_t>(text.size());
+    text.append(cell);
+    cells.push_back({begin, static_cast<int64_t>(text.size())});
+  }
+  void set_width(int64_t width) { width_ = width; }
+
+  void end_sequence() {
+    if (rows() > offsets.back()) offsets.push_back(rows());
+  }
+  void end_any_sequence() { offsets.push_back(rows()); }
+
+  int64_t rows() const { return static_cast<int64_t>(row_begins_.size()); }
+  int64_t width() const { return width_; }
+  std::string_view cell(int64_t row, int64_t column) const {
+    const Cell& c = cells[static_cast<size_t>(row_begins_[static_cast<size_t>(row)] + column)];
+    return std::string_view(text).substr(static_cast<size_t>(c.begin), static_cast<size_t>(c.end - c.begin));
+  }
+
+  std::string text;
+  std::vector<Cell> cells;
+  std::vector<Line> lines;
+  std::vector<int64_t> offsets = {0};  // (B + 1,) tokens of each sequence
+
+ private:
+  void add_line(int64_t begin, int64_t eol, int64_t next, const ColumnFormat& format, int64_t number) {
+    const std::string_view line = std::string_view(text).substr(static_cast<size_t>(begin),
+                                                                static_cast<size_t>(eol - begin));
+    bool blank = true;
+    for (const char c : line) blank = blank && is_blank(c);
+    const bool comment = !format.comment.empty() && line.substr(0, format.comment.size()) == format.comment;
+    if (blank || comment) {
+      lines.push_back({begin, eol, eol, next, -1});
+      if (blank) end_sequence();
+      return;
+    }
+    if (!is_utf8(line)) throw LineError(number, "the line is not valid UTF-8");
+    const auto first = static_cast<int64_t>(cells.size());
+    if (format.separator.empty())
+      cut_at_blanks(line, begin);
+    else
+      cut_at(line, begin, format.separator);
+    const int64_t width = static_cast<int64_t>(cells.size()) - first;
+    if (width_ < 0) width_ = width;
+    if (width != width_)
+      throw LineError(number, "the line has " + std::to_string(width) + (width == 1 ? " column" : " columns") +
+                                  " where the lines before have " + std::to_string(width_));
+    lines.push_back({begin, format.separator.empty() ? cells.back().end : eol, eol, next, rows()});
+    row_begins_.push_back(first);
+  }
+
+  void cut_at_blanks(std::string_view line, int64_t begin) {
+    for (size_t i = 0; i < line.size();) {
+      while (i < line.size() && is_blank(line[i])) ++i;
+      const size_t from = i;
+      while (i < line.size() && !is_blank(line[i])) ++i;
+      if (i > from) cells.push_back({begin + static_cast<int64_t>(from), begin + static_cast<int64_t>(i)});
+    }
+  }
+
+  void cut_at(std::string_view line, int64_t begin, const std::string& separator) {
+    for (size_t from = 0;;) {
+      const size_t found = line.find(separator, from);
+      const size_t to = found == std::string_view::npos ? line.size() : found;
+      cells.push_back({begin + static_cast<int64_t>(from), begin + static_cast<int64_t>(to)});
+      if (found == std::string_view::npos) return;
+      from = found + separator.size();
+    }
+  }
+
+  int64_t width_ = -1;
+  std::vector<int64_t> row_begins_;
+};
+
+// Where the last whole sequence of a text ends: behind its last blank line. 0: there is none.
+inline size_t last_blank_line(std::string_view text) {
+  size_t end = text.rfind('\n');
+  while (end != std::string_view::npos) {
+    size_t begin = end == 0 ? std::string_view::npos : text.rfind('\n', end - 1);
+    const size_t first = begin == std::string_view::npos ? 0 : begin + 1;
+    bool blank = true;
+    for (size_t i = first; i < end && blank; ++i) blank = is_blank(text[i]) || text[i] == '\r';
+    if (blank) return end + 1;
+    end = begin;
+  }
+  return 0;
+}
+
+// The text with further columns: to each token's line the names of its codes are appended, one for each column.
+inline std::string annotated(const Columns& columns, const std::vector<const int32_t*>& codes,
+                             const std::vector<std::vector<std::string>>& names, std::string_view separator) {
+  std::string out;
+  out.reserve(columns.text.size() + static_cast<size_t>(columns.rows()) * 8);
+  for (const Columns::Line& line : columns.lines) {
+    const std::string_view text = columns.text;
+    out.append(text.substr(static_cast<size_t>(line.begin), static_cast<size_t>(line.end - line.begin)));
+    if (line.row >= 0)
+      for (size_t k = 0; k < codes.size(); ++k)
+        out.append(separator).append(names[k][static_cast<size_t>(codes[k][line.row])]);
+    if (line.next > line.eol)
+      out.append(text.substr(static_cast<size_t>(line.eol), static_cast<size_t>(line.next - line.eol)));
+    else
+      out.push_back('\n');
+  }
+  return out;
+}
+
+}  // namespace scansion

@@ -1,0 +1,7 @@
+"""``python -m scansion`` is the command."""
+
+import sys
+
+from scansion.cli import main
+
+sys.exit(main())

@@ -1,0 +1,67 @@
+"""The command ``scansion``: train, tag, evaluate, inspect, convert, demo.
+
+Exit codes: 0 all right, 1 something is wrong with data, a model or a file, 2 with the command line, 130 interrupted.
+Each verb is a module with ``run(args) -> int``, imported when it is used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+__all__ = ["UsageError", "main"]
+
+
+class UsageError(Exception):
+    """The command line asks for something that does not go together."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments behind the command's name; those of the process unless given.
+    """
+    from scansion.cli.parser import build_parser
+
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        verb = next((argument for argument in arguments if not argument.startswith("-")), None)
+        args = build_parser(verb).parse_args(arguments)
+    except SystemExit as stop:  # help, version or an error: the parser has said it
+        return stop.code if isinstance(stop.code, int) else 2
+    try:
+        code = import_module(f"scansion.cli.{args.verb}").run(args)
+        sys.stdout.flush()
+        return int(code)
+    except KeyboardInterrupt:
+        return _say("interrupted", args, 130)
+    except BrokenPipeError:
+        # whoever read the output has gone; the interpreter must not fail again when it flushes
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except UsageError as error:
+        return _say(f"{error} (see scansion {args.verb} --help)", args, 2)
+    except OSError as error:
+        what = error.strerror or str(error)
+        return _say(f"{error.filename}: {what}" if error.filename is not None else what, args, 1)
+    except MemoryError:
+        return _say("there is not enough memory", args, 1)
+    except (ValueError, TypeError) as error:
+        return _say(str(error), args, 1)
+    except Exception as error:
+        return _say(f"{type(error).__name__}: {error} (this should not happen; --debug tells more)", args, 1)
+
+
+def _say(message: str, args: object, code: int) -> int:
+    """Say in one line what went wrong, or raise it again for its traceback."""
+    if getattr(args, "debug", False):
+        import traceback
+
+        traceback.print_exc()
+    sys.stderr.write(f"scansion: {' '.join(message.split())}\n")
+    return code

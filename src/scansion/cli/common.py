@@ -1,0 +1,91 @@
+"""What the verbs share: models and how they read files, output, templates."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, BinaryIO
+
+from scansion.cli import UsageError
+from scansion.cli.parser import labels_given
+from scansion.formats.base import FormatError, format_of
+from scansion.reading import Reading
+from scansion.template import BUILT_IN, Template
+
+__all__ = ["given_template", "load_model", "note", "open_output", "reading_for", "write_text"]
+
+
+def note(message: str) -> None:
+    """Say something on standard error."""
+    sys.stderr.write(f"scansion: {message}\n")
+
+
+def load_model(path: str) -> Any:
+    """The model of a file; an error says that it is the model that is meant."""
+    import scansion
+
+    return scansion.load(path)
+
+
+def given_template(args: Any) -> Template | None:
+    """The template that the command line names."""
+    if args.template is not None and args.features is not None:
+        raise UsageError("--template and --features are two templates; give one")
+    if args.features is not None:
+        return Template(BUILT_IN[args.features], name=f"--features {args.features}")
+    if args.template is None:
+        return None
+    with open(args.template, "rb") as file:
+        content = file.read()
+    try:
+        return Template(content.decode(), args.dialect, args.template)
+    except UnicodeDecodeError:
+        raise FormatError(args.template, None, "the template is not valid UTF-8") from None
+
+
+def reading_for(model: Any, args: Any, path: str) -> Reading:
+    """How to read a file for a model: as in training, unless the command line or the file's name say otherwise."""
+    reading: Reading = model.reading_ or Reading(format="crfsuite")
+    named = format_of(path)
+    changes: dict[str, Any] = {}
+    if args.format is not None or named != "columns":
+        changes["format"] = args.format or named
+    for name in ("separator", "comment"):
+        if getattr(args, name) is not None:
+            changes[name] = getattr(args, name)
+    labels = labels_given(args.labels)
+    if labels is not None:
+        changes["labels"] = labels
+    return replace(reading, **changes)
+
+
+@contextlib.contextmanager
+def open_output(path: str) -> Iterator[BinaryIO]:
+    """A file to write to; "-" is standard output."""
+    if path == "-":
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        with open(path, "wb") as file:
+            yield file
+
+
+def write_text(path: str, text: str) -> None:
+    """Write a text file."""
+    with open_output(path) as file:
+        file.write(text.encode())
+
+
+def check_target(path: str) -> None:
+    """Raise before the work is done if a file can not be written where it is to go."""
+    directory = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(directory):
+        raise FileNotFoundError(2, "no such directory", directory)
+    if os.path.isdir(path):
+        raise IsADirectoryError(21, "is a directory; name a file", path)
+    if not os.access(directory, os.W_OK):
+        raise PermissionError(13, "cannot write in this directory", directory)

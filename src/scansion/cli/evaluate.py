@@ -1,0 +1,80 @@
+"""``scansion evaluate``: how a model's labels agree with those of a file."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from scansion.cli.common import load_model, reading_for
+from scansion.cli.tagger import Tagger
+from scansion.formats import FormatError, read
+from scansion.formats.blocks import cut
+from scansion.formats.targets import detect, labels_of
+from scansion.metrics import (
+    flat_accuracy_score,
+    flat_classification_report,
+    segment_scores,
+    sequence_accuracy_score,
+)
+
+__all__ = ["run"]
+
+
+def run(args: Any) -> int:
+    """Print the scores, for each level."""
+    model = load_model(args.model)
+    reading = reading_for(model, args, args.file)
+    tagger = Tagger(model, reading, args.jobs)
+    count = len(model.classes_) if tagger.kind == "hierarchical" else 1
+    truth: list[list[Any]] = [[] for _ in range(count)]
+    guess: list[list[Any]] = [[] for _ in range(count)]
+    for block in read(args.file, reading):
+        if not len(block):
+            continue
+        data = tagger.dataset(block)
+        if tagger.kind == "crf":
+            names = [tagger.labels[code] for code in tagger.codes(data).tolist()]
+            guess[0].extend(cut(names, data.offsets))
+        else:
+            rows = [tagger.rows(c, n) for c, n in zip(tagger.best(data), data.lengths.tolist(), strict=True)]
+            for level in range(count):
+                guess[level].extend(row[level] for row in rows)
+        for level in range(count):
+            truth[level].extend(labels_of(block, False, tagger.scheme, level))
+    if not truth[0]:
+        raise FormatError(args.file, None, "there are no sequences in it")
+    reports = []
+    for level in range(count):
+        scheme = args.scheme if args.scheme != "auto" else tagger.scheme or detect(truth[level])
+        reports.append(_report(truth[level], guess[level], scheme, tagger.segmental or scheme != "plain"))
+    if args.json:
+        figures = [numbers for numbers, _ in reports]
+        print(json.dumps(figures[0] if count == 1 else {"levels": figures}, ensure_ascii=False))
+        return 0
+    for level, (_, text) in enumerate(reports):
+        print((f"level {level}:\n" if count > 1 else "") + text, end="")
+    return 0
+
+
+def _report(truth: list[Any], guess: list[Any], scheme: str, segmental: bool) -> tuple[dict[str, Any], str]:
+    """The figures of one level, and the table that shows them."""
+    figures: dict[str, Any] = {
+        "scheme": scheme,
+        "sequences": len(truth),
+        "tokens": sum(map(len, truth)),
+        "accuracy": flat_accuracy_score(truth, guess),
+        "sequence_accuracy": sequence_accuracy_score(truth, guess),
+    }
+    if not segmental:
+        table = flat_classification_report(truth, guess, digits=4, zero_division=0, output_dict=True)
+        text = flat_classification_report(truth, guess, digits=4, zero_division=0)
+        assert isinstance(table, dict) and isinstance(text, str)
+        figures["labels"] = {str(y): row for y, row in table.items() if isinstance(row, dict) and not y.endswith(" avg")}
+        return figures, text
+    # conlleval's rules where they apply: published figures read malformed tags as it does
+    rules = "conlleval" if scheme in ("iob1", "iob2", "ioe1", "ioe2") else scheme
+    scores = segment_scores(truth, guess, rules)
+    for name, score in (("micro", scores.micro), ("macro", scores.macro), ("weighted", scores.weighted)):
+        figures[name] = score._asdict()
+    figures["labels"] = {str(label): score._asdict() for label, score in scores.labels.items()}
+    return figures, str(scores)

@@ -1,0 +1,261 @@
+"""The command line's grammar: verbs, options, help. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from scansion.reading import FORMATS
+from scansion.template import BUILT_IN, DIALECTS
+
+__all__ = ["build_parser", "verbs"]
+
+ALGORITHMS = ("lbfgs", "l2sgd", "asgd", "mm", "ap", "pa")
+MODELS = ("crf", "semicrf", "hierarchical")
+SCHEMES = ("auto", "iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain")
+SHELLS = ("bash", "zsh", "fish")
+
+_SEPARATORS = {"tab": "\t", "space": " ", "comma": ",", "\\t": "\t", "whitespace": "", "auto": ""}
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Asks for the terminal's width only when help is shown: the parser makes a formatter for every option."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=98)
+
+    def format_help(self) -> str:
+        import shutil
+
+        self._width = min(shutil.get_terminal_size().columns - 2, 118)
+        return super().format_help()
+
+
+class _Parser(argparse.ArgumentParser):
+    """An error in one line."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"formatter_class": _Help, "allow_abbrev": False, **kwargs})
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+class _Version(argparse.Action):
+    """Looked up when it is asked for: metadata take their time."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        import scansion
+
+        parser.exit(0, f"scansion {scansion.__version__}\n")
+
+
+def _separator(text: str) -> str:
+    return _SEPARATORS.get(text.lower(), text)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected column numbers as in 0,2 or =-1, got {text!r}") from None
+
+
+def _at_least(least: int) -> Any:
+    def number(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = least - 1
+        if value < least:
+            raise argparse.ArgumentTypeError(f"expected a number from {least} on, got {text!r}")
+        return value
+
+    return number
+
+
+def _strength(text: str) -> Any:
+    """One number, or one for each order."""
+    try:
+        values = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected a number, or one for each order as in 0.1,1, got {text!r}") from None
+    return values[0] if len(values) == 1 else values
+
+
+def _length(text: str) -> Any:
+    return "by label" if text in ("by-label", "by label") else _at_least(1)(text)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    import ast
+
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"expected NAME=VALUE, got {text!r}")
+    try:
+        return name.strip(), ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name.strip(), value
+
+
+def build_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser of the whole command; `only`: the verb that is asked for, if the others' options are not needed."""
+    parser = _Parser(
+        prog="scansion",
+        description="Find structure in sequences: labels, segments, and segments inside segments.",
+        epilog="example: scansion train train.txt -o model && scansion tag model test.txt\n"
+        "exit codes: 0 all right, 1 data, model or file, 2 command line, 130 interrupted",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the version and stop")
+    everywhere = _Parser(add_help=False)
+    for one in (parser, everywhere):  # before the verb or behind it; a default would hide what was given before
+        one.add_argument(
+            "--debug", action="store_true", default=argparse.SUPPRESS, help="show a traceback when something goes wrong"
+        )
+    table = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser, prog="scansion")
+
+    for name, (summary, example, add) in _VERBS.items():
+        verb = table.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=f"example: {example}",
+            parents=[everywhere],
+        )
+        if only is None or only == name:
+            add(verb)
+    return parser
+
+
+def verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of the verbs."""
+    return dict(next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices)
+
+
+def _form(parser: argparse.ArgumentParser, tagging: bool = False) -> None:
+    """Options that say how a file is to be read; for tagging, the model says it unless they are given."""
+    group = parser.add_argument_group("the file" + (" (as in training, unless said otherwise)" if tagging else ""))
+    group.add_argument("--format", choices=FORMATS, help="what the file holds; by its name unless given")
+    group.add_argument("--separator", type=_separator, metavar="TEXT", help="between columns: tab, comma, or any text; default: spaces and tabs")
+    group.add_argument("--comment", metavar="PREFIX", help="pass over lines that begin so, as '#'")
+    group.add_argument(
+        "--labels",
+        type=_numbers,
+        action="append",
+        metavar="COLUMN",
+        help="the column of the labels, from 0 on or =-1 for the last (default); two (--labels 2,3) are two levels, the outer one first",
+    )
+
+
+def _train(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", nargs="+", metavar="DATA", help="files to learn from, gzip or plain; - for standard input")
+    parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="where to write the model")
+    _form(parser)
+    group = parser.add_argument_group("the model")
+    group.add_argument("--model", choices=MODELS, default="crf", help="labels, segments, or segments inside segments (default: crf)")
+    group.add_argument("--order", type=_at_least(0), metavar="N", help="longest label dependency; default: 1, or 0 if the template has no B")
+    group.add_argument("--max-length", type=_length, metavar="N", help="semicrf: longest segment, or by-label (default: the longest one seen)")
+    group.add_argument("--scheme", choices=SCHEMES, default="auto", help="how labels mark segments (default: guessed)")
+    group.add_argument("--partial", action="store_true", help="labels may be unknown, '?', or one of several, 'A|B'")
+    group = parser.add_argument_group("features")
+    group.add_argument("-t", "--template", metavar="FILE", help="a template of CRF++, or patterns of Wapiti")
+    group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
+    group.add_argument("--features", choices=tuple(BUILT_IN), help="a built-in template, for those who have none")
+    group.add_argument("--columns", type=_numbers, metavar="C,C", help="the columns that the template counts 0, 1, ...")
+    group.add_argument("--min-freq", type=float, metavar="N", help="leave out features that occur less often")
+    group.add_argument("--all-possible-states", action="store_true", help="also features that do not occur")
+    group.add_argument("--all-possible-transitions", action="store_true", help="also label pairs that do not occur")
+    group = parser.add_argument_group("training")
+    group.add_argument("-a", "--algorithm", choices=ALGORITHMS, default="lbfgs", help="default: lbfgs")
+    group.add_argument("--c1", type=_strength, metavar="X", help="strength of the L1 penalty (default: 0)")
+    group.add_argument("--c2", type=_strength, metavar="X", help="strength of the L2 penalty (default: 1)")
+    group.add_argument("--max-iterations", type=_at_least(0), metavar="N", help="stop after so many")
+    group.add_argument("--dev", metavar="FILE", help="development data: stop when the score on them no longer rises, keep the best")
+    group.add_argument("--patience", type=_at_least(1), metavar="N", help="with --dev: iterations to wait (default: 10)")
+    group.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)")
+    group.add_argument("--seed", type=_at_least(0), metavar="N", help="of the online algorithms")
+    group.add_argument("--set", dest="settings", type=_setting, action="append", default=[], metavar="NAME=VALUE", help="another parameter of the estimator")
+    group.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+
+
+def _tag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="what train wrote")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="what to label, gzip or plain; - (default) for standard input")
+    parser.add_argument("-o", "--output", default="-", metavar="FILE", help="where to write (default: standard output)")
+    _form(parser, tagging=True)
+    group = parser.add_argument_group("answers")
+    group.add_argument("--kbest", type=_at_least(1), metavar="K", help="the K best, with their probabilities")
+    group.add_argument("--marginals", action="store_true", help="the probability of each label that is given")
+    group.add_argument("--all-marginals", action="store_true", help="the probabilities of all labels")
+    group.add_argument("--constraints", action="store_true", help="the file's labels are known: keep them; '?' is unknown, 'A|B' one of these")
+    group.add_argument("--compressed", action="store_true", help="the labels that a sequence goes through, and not where")
+    group.add_argument("--html", metavar="FILE", help="also write a page to look at (the first 200 sequences)")
+    group.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)")
+
+
+def _evaluate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="what train wrote")
+    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="labelled sequences; - (default) for standard input")
+    _form(parser, tagging=True)
+    parser.add_argument("--scheme", choices=SCHEMES, default="auto", help="how labels mark segments (default: the model's, or guessed)")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)")
+
+
+def _inspect(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="what train wrote")
+    parser.add_argument("--top", type=_at_least(0), default=20, metavar="N", help="so many of the strongest features of each kind (default: 20)")
+    parser.add_argument("--html", metavar="FILE", help="write a page to look at")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+
+
+def _convert(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("source", metavar="IN", help="the file to read, gzip or plain; - for standard input")
+    parser.add_argument("target", nargs="?", default="-", metavar="OUT", help="the file to write (default: standard output)")
+    group = parser.add_argument_group("what is read")
+    group.add_argument("--from", dest="source_format", choices=FORMATS, help="by its name unless given")
+    group.add_argument("--from-scheme", choices=SCHEMES, default="auto", help="default: guessed from the first sequences")
+    group.add_argument("--separator", type=_separator, metavar="TEXT", help="between columns: tab, comma, or any text; default: spaces and tabs")
+    group.add_argument("--comment", metavar="PREFIX", help="pass over lines that begin so, as '#'")
+    group.add_argument("--labels", type=_numbers, action="append", metavar="COLUMN", help="the column(s) of the labels (default: =-1, the last)")
+    group.add_argument("--no-labels", action="store_true", help="there are no labels")
+    group = parser.add_argument_group("what is written")
+    group.add_argument("--to", dest="target_format", choices=FORMATS, help="by its name unless given")
+    group.add_argument("--to-scheme", choices=SCHEMES[1:], help="rewrite the labels; default: as they are")
+    group.add_argument("--spans", action="store_true", help="jsonl: spans in place of labels")
+    group.add_argument("-t", "--template", metavar="FILE", help="make attributes by a template (for crfsuite)")
+    group.add_argument("--features", choices=tuple(BUILT_IN), help="make attributes by a built-in template")
+    group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
+    group.add_argument("--columns", type=_numbers, metavar="C,C", help="the columns that the template counts 0, 1, ...")
+    group.add_argument("--output-separator", type=_separator, default="\t", metavar="TEXT", help="between columns (default: tab)")
+
+
+def _demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="the shell")
+
+
+# verb -> what it does, an example, and what adds its options
+_VERBS = {
+    "train": ("learn a model from labelled sequences", "scansion train train.txt -t template -o model", _train),
+    "tag": ("label sequences with a model", "scansion tag model test.txt > labelled.txt", _tag),
+    "evaluate": ("compare a model's labels with those of a file", "scansion evaluate model test.txt", _evaluate),
+    "inspect": ("show what a model has learnt", "scansion inspect model --top 10", _inspect),
+    "convert": (
+        "rewrite files in another format or another tag scheme",
+        "scansion convert train.txt train.jsonl --to-scheme bilou",
+        _convert,
+    ),
+    "demo": ("show what the library is for, on data that come with it", "scansion demo", _demo),
+    "completion": ("print the shell's completion of this command", 'eval "$(scansion completion bash)"', _completion),
+}
+
+
+def labels_given(given: Sequence[tuple[int, ...]] | None) -> tuple[int, ...] | None:
+    """The columns of ``--labels``, which may be given more than once."""
+    return None if given is None else tuple(column for columns in given for column in columns)

@@ -1,0 +1,88 @@
+"""What the formats share: opening files, and errors that name the line."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+__all__ = ["FormatError", "format_of", "lines", "open_binary", "shown", "without_mark"]
+
+_EXTENSIONS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".crfsuite": "crfsuite", ".crf": "crfsuite"}
+
+
+class FormatError(ValueError):
+    """A file is malformed; the message is ``file:line: what is wrong``.
+
+    Parameters
+    ----------
+    path : str
+        The file, "-" for standard input.
+    line : int or None
+    message : str
+    """
+
+    def __init__(self, path: str, line: int | None, message: str) -> None:
+        super().__init__(f"{shown(path)}{'' if line is None else f':{line}'}: {message}")
+        self.path, self.line, self.message = path, line, message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FormatError, (self.path, self.line, self.message)
+
+
+def shown(path: str) -> str:
+    """A path as messages show it."""
+    return "<stdin>" if path == "-" else path
+
+
+def format_of(path: str) -> str:
+    """The format that a file's name stands for: jsonl by .jsonl and .json, crfsuite by .crfsuite, else columns."""
+    name = path[:-3] if path.lower().endswith(".gz") else path
+    return _EXTENSIONS.get(os.path.splitext(name)[1].lower(), "columns")
+
+
+@contextlib.contextmanager
+def open_binary(path: str) -> Iterator[BinaryIO]:
+    """A file's bytes, unpacked if they are gzip's; "-" is standard input.
+
+    Raises
+    ------
+    FormatError
+        Where gzip data are damaged.
+    OSError
+        If it can not be opened.
+    """
+    with contextlib.ExitStack() as stack:
+        # standard input is not closed
+        raw: Any = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
+        stream: Any = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
+        if stream.peek(2)[:2] == b"\x1f\x8b":
+            stream = stack.enter_context(gzip.GzipFile(fileobj=stream, mode="rb"))
+        try:
+            yield stream
+        except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+            raise FormatError(path, None, f"the gzip data are damaged: {error}") from error
+
+
+def lines(stream: BinaryIO, path: str) -> Iterator[tuple[int, str]]:
+    """Numbers (from 1) and texts of the lines, without their ends."""
+    for number, raw in enumerate(stream, 1):
+        if number == 1:
+            raw = without_mark(raw, path)
+        try:
+            text = raw.decode()
+        except UnicodeDecodeError:
+            raise FormatError(path, number, "the line is not valid UTF-8; convert the file, with iconv for instance") from None
+        yield number, text.rstrip("\r\n")
+
+
+def without_mark(start: bytes, path: str) -> bytes:
+    """The beginning of a file without UTF-8's byte order mark; UTF-16's is an error."""
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise FormatError(path, 1, "the file is UTF-16; convert it to UTF-8, with iconv for instance")
+    return start.removeprefix(b"\xef\xbb\xbf")

@@ -1,0 +1,288 @@
+"""Files of sequences: columns, CRFsuite's items, JSON lines; hostile input."""
+
+import gzip
+import io
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scansion import _core
+from scansion.formats import FormatError, Reading, format_of
+from scansion.formats import blocks as blocks_module
+from scansion.formats import read as blocks
+from scansion.formats.crfsuite import read_items, write_item
+from scansion.formats.jsonlines import Levels, Spans
+from scansion.formats.targets import covered, file_labels, known_cells, labels_of, segment_constraints, segments_of
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content, name="data.txt"):
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    return write
+
+
+def read(path, **reading):
+    """Cells of all sequences of a file of columns."""
+    found = []
+    for block in blocks(path, Reading(**reading)):
+        columns = [blocks_module.strings(block.rows.column(c)) for c in range(max(0, block.rows.width))]
+        rows = list(map(list, zip(*columns, strict=True)))
+        found += blocks_module.cut(rows, block.offsets)
+    return found
+
+
+SMALL = [[["a", "X"], ["b", "Y"]], [["c", "X"]]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a X\nb Y\n\nc X\n",
+        "a X\nb Y\n\nc X",  # no final newline
+        "a X\r\nb Y\r\n\r\nc X\r\n",
+        "\ufeffa\tX\nb\t Y \n\n\n\n c X\n\n",
+        "\n\na X\nb Y\n \t \nc X\n\n",
+    ],
+)
+def test_columns(write, text):
+    assert read(write(text)) == SMALL
+    assert read(write(gzip.compress(text.encode()))) == SMALL
+
+
+def test_columns_of_other_separators(write):
+    assert read(write("a,X\nb,Y\n\nc,X"), separator=",") == SMALL
+    assert read(write("a b\t\tX\n"), separator="\t") == [[["a b", "", "X"]]]
+    assert read(write("a || X\n"), separator=" || ") == [[["a", "X"]]]
+
+
+def test_comments(write):
+    text = "# id 1\na X\n# inside\nb Y\n\n#\nc X\n"
+    assert read(write(text), comment="#") == SMALL
+    assert read(write("#a X\n")) == [[["#a", "X"]]]  # hash signs are words, unless told
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\n\n \n", "\ufeff"])
+@pytest.mark.parametrize("form", ["columns", "crfsuite", "jsonl"])
+def test_empty_files(write, text, form):
+    assert sum(len(block) for block in blocks(write(text), Reading(format=form))) == 0
+    assert sum(len(block) for block in blocks(write(gzip.compress(text.encode())), Reading(format=form))) == 0
+
+
+def test_blocks_are_bounded_and_lines_counted(write, monkeypatch):
+    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 16)
+    text = "".join(f"w{i} L{i}\n\n" for i in range(50)) + "".join(f"long{i} L\n" for i in range(40)) + "\n"
+    found = list(blocks(write(text), Reading()))
+    assert len(found) > 20
+    assert sum(len(block) for block in found) == 51
+    with pytest.raises(FormatError, match=r"data\.txt:143: the line has 1 column where the lines before have 2"):
+        list(blocks(write(text + "\nodd\n"), Reading()))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a X\nb\n", r"data\.txt:2: the line has 1 column where the lines before have 2"),
+        (b"a X\nb Y Z\n", r":2: the line has 3 columns"),
+        (b"a X\nb \xff\n", r":2: the line is not valid UTF-8"),
+        (b"\xff\xfea\x00", r":1: the file is UTF-16"),
+        (gzip.compress(b"a X\n" * 100)[:-10], "gzip data are damaged"),
+        (b"\x1f\x8bnot gzip at all", "gzip data are damaged"),
+    ],
+)
+def test_malformed_columns(write, content, message):
+    with pytest.raises(FormatError, match=message):
+        list(blocks(write(content), Reading()))
+
+
+def test_standard_input(monkeypatch):
+    for content in (b"a X\nb Y\n\nc X", gzip.compress(b"a X\nb Y\n\nc X")):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        assert read("-") == SMALL
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a X\nb\n")))
+    with pytest.raises(FormatError, match="<stdin>:2"):
+        read("-")
+
+
+def test_labels_of_columns(write):
+    block = next(blocks(write("O a B-X\nP b I-X\n"), Reading(labels=(-1, 0))))
+    assert block.labels(0) == [["B-X", "I-X"]] and block.labels(1) == [["O", "P"]]
+    assert block.words() == [["O", "P"]]
+    with pytest.raises(FormatError, match="no column 7: the file has 3 columns"):
+        next(blocks(write("a b c\n"), Reading(labels=(7,)))).labels()
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(content):
+    try:
+        rows = _core.Columns.parse(content, "", "", -1, 1)
+    except ValueError as error:
+        line, message = error.args
+        assert line >= 1 and message
+    else:
+        out = rows.annotate([], [], " ")
+        assert out.rstrip(b"\n") == content.rstrip(b"\n") or rows.n_tokens  # white space behind tokens goes
+        assert _core.Columns.parse(out, "", "", -1, 1).n_tokens == rows.n_tokens
+
+
+@given(st.binary(max_size=60))
+def test_where_the_last_sequence_ends(content):
+    end = _core.last_blank_line(content)
+    head, tail = content[:end], content[end:]
+    assert not head or not head.splitlines(keepends=True)[-1].strip(b" \t\r\n\x0b\x0c\x1c\x1d\x1e\x85") or b"\r" in content
+    lines = tail.split(b"\n")
+    assert all(line.strip(b" \t\r") for line in lines[:-1])
+
+
+# ---- CRFsuite -------------------------------------------------------------------------------------------------------
+
+
+def test_crfsuite(write):
+    text = "A\tw=the\tlen:3\tw\\:x:0.5\n\tback\\\\slash\ttwice\ttwice:2\n\nB\n"
+    block = next(blocks(write(text, "data.crfsuite"), Reading(format="crfsuite")))
+    assert block.items == [
+        [{"w=the": 1.0, "len": 3.0, "w:x": 0.5}, {"back\\slash": 1.0, "twice": 3.0}],
+        [{}],
+    ]
+    assert block.labels() == [["A", ""], ["B"]]
+    assert block.words() == [["w=the", "back\\slash"], [""]]
+
+
+@pytest.mark.parametrize("weight", ["x", "", "1e", "nan", "inf", "1:2"])
+def test_crfsuite_weights(write, weight):
+    with pytest.raises(FormatError, match=r":2: attribute .* has the weight"):
+        list(blocks(write(f"A\tw\nB\tname:{weight}\n"), Reading(format="crfsuite")))
+
+
+names = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\t\n\r"), min_size=1, max_size=8)
+
+
+@given(names, st.dictionaries(names, st.floats(-1e6, 1e6), max_size=4))
+def test_crfsuite_round_trip(label, token):
+    line = write_item(label, token.items())
+    found = list(read_items([(1, line)], "x"))
+    if line.strip(" \t"):
+        assert found == [(1, [token], [label], None)]
+
+
+def test_crfsuite_cannot_hold_tabs():
+    with pytest.raises(ValueError, match="holds a tab"):
+        write_item("A", [("a\tb", 1.0)])
+
+
+# ---- JSON lines -----------------------------------------------------------------------------------------------------
+
+
+def test_json(write):
+    text = (
+        '{"tokens": ["a", "b"], "labels": ["X", null], "id": 7}\n\n'
+        '{"tokens": [], "labels": []}\n'
+        '{"tokens": ["a", "b", "c"], "spans": [[1, 3, "P"], {"start": 0, "end": 1, "label": "Q"}]}\n'
+        '{"tokens": ["a"], "levels": [[[0, 1, "P"]], [[0, 1, "Q"]]]}\n'
+        '{"tokens": ["a"], "labels": [["X", "Y"]]}\n'
+    )
+    block = next(blocks(write(text), Reading(format="jsonl")))
+    assert block.targets[:2] == [["X", None], []]
+    assert block.targets[2] == Spans([(0, 1, "Q"), (1, 3, "P")])
+    assert block.targets[3] == Levels([Spans([(0, 1, "P")]), Spans([(0, 1, "Q")])])
+    assert block.targets[4] == [frozenset({"X", "Y"})]
+    assert block.offsets.tolist() == [0, 2, 2, 5, 6, 7]
+    assert block.words() == [["a", "b"], [], ["a", "b", "c"], ["a"], ["a"]]
+    assert labels_of(block, False, None)[2] == ["B-Q", "B-P", "I-P"]
+
+
+def test_json_attributes(write):
+    block = next(blocks(write('{"tokens": [{"w": "a", "n": 2}, {}]}\n'), Reading(format="jsonl")))
+    assert block.items == [[{"w": "a", "n": 2}, {}]]
+    with pytest.raises(FormatError, match=r":1: the sequence has no labels"):
+        block.labels()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "the line is not JSON"),
+        ("[1]", 'an object with a list of "tokens"'),
+        ('{"tokens": 3}', 'a list of "tokens"'),
+        ('{"tokens": [3]}', "token 0 must be a string"),
+        ('{"tokens": [[]]}', "token 0 must be"),
+        ('{"tokens": ["\\ud800"]}', "half a surrogate pair"),
+        ('{"tokens": ["a"], "labels": []}', "0 labels for 1 tokens"),
+        ('{"tokens": ["a"], "labels": "B"}', '"labels" must be a list'),
+        ('{"tokens": ["a"], "labels": [true]}', "label 0 must be"),
+        ('{"tokens": ["a"], "labels": ["B"], "spans": []}', 'both "labels" and "spans"'),
+        ('{"tokens": ["a"], "spans": [[0, 2, "B"]]}', "does not lie within the 1 tokens"),
+        ('{"tokens": ["a"], "spans": [[0.0, 1, "B"]]}', "a span must be"),
+        ('{"tokens": ["a", "b"], "spans": [[0, 2, "B"], [1, 2, "C"]]}', "overlap"),
+        ('{"tokens": ["a"], "levels": [3]}', "list of lists"),
+        ('{"tokens": ["a", {"w": "b"}]}', "write all alike"),
+        ('{"tokens": ["a", ["b", "c"]]}', "a token has 2 cells"),
+        ('{"tokens": [{"n": NaN}]}', "not JSON"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_malformed_json(write, line, message):
+    with pytest.raises(FormatError, match=message) as caught:
+        list(blocks(write(line + "\n"), Reading(format="jsonl")))
+    assert ":1: " in str(caught.value)
+
+
+def test_formats_by_name():
+    assert [format_of(n) for n in ("a.txt", "a.jsonl", "a.JSON.gz", "x.crfsuite.gz", "-", "conll")] == [
+        "columns", "jsonl", "jsonl", "crfsuite", "columns", "columns",
+    ]  # fmt: skip
+
+
+# ---- targets --------------------------------------------------------------------------------------------------------
+
+
+def test_partial_labels():
+    assert known_cells(["A", "?", "A|B", "|"]) == ["A", None, frozenset({"A", "B"}), "|"]
+
+
+def test_segments_cover_the_sequence(write):
+    block = next(blocks(write("a B-X\nb I-X\nc O\nd O\ne B-X\n"), Reading()))
+    assert segments_of(block, "iob2") == [[(0, 2, "X"), (2, 3, "O"), (3, 4, "O"), (4, 5, "X")]]
+    assert segments_of(block, "iob2", merge=True) == [[(0, 2, "X"), (2, 4, "O"), (4, 5, "X")]]
+    assert file_labels(segments_of(block, "iob2")[0], 5, "bilou") == ["B-X", "L-X", "O", "O", "U-X"]
+    assert covered([], 2) == [(0, 1, "O"), (1, 2, "O")]
+
+
+def test_constraints_on_segments():
+    rows = [["B-X", None, "I-Y", "B-Y", "I-Y", None, "O"], [frozenset({"B-X", "B-Y"})]]
+    found = segment_constraints(rows, "iob2", ["X", "Y", "O"])
+    assert found.labels.tolist() == [0, -1, 1, 1, 1, -1, 2, -1]
+    assert found.ends.tolist() == [-1, -1, 1, 0, -1, 1, 1, 1]
+    assert found.allowed.astype(int).tolist()[7] == [1, 1, 0]
+    assert found.known.tolist() == [True, True] and found.complete.tolist() == [False, False]
+    with pytest.raises(ValueError, match="sequence 0, token 0: 'B-Z' is not a label"):
+        segment_constraints([["B-Z"]], "iob2", ["X"])
+
+
+@given(st.lists(st.sampled_from(["B-X", "I-X", "B-Y", "I-Y", "O"]), min_size=1, max_size=6))
+def test_complete_constraints_are_the_segments(labels):
+    from scansion.schemes import convert, segments
+
+    clean = convert(labels, "iob2", "iob2")
+    found = segment_constraints([clean], "iob2", ["X", "Y", "O"])
+    ends = np.zeros(len(clean), int)
+    for _, stop, _ in covered(segments(clean), len(clean)):
+        ends[stop - 1] = 1
+    assert found.ends.tolist() == ends.tolist() and found.complete.all()
+
+
+def test_reading_from_a_model_file():
+    reading = Reading(columns=(0, 2), template="U:%x[0,0]", dialect="crf++", scheme="iob2")
+    assert Reading.from_json(reading.to_json()) == reading
+    good = reading.to_json()
+    for change in ({"format": "xml"}, {"labels": None}, {"columns": ["0"]}, {"template": 3}, {"scheme": "x"}, {"new": 1}):
+        with pytest.raises(ValueError):
+            Reading.from_json({**good, **change})
+    with pytest.raises(ValueError):
+        Reading.from_json([])
