@@ -5,6 +5,7 @@ A column is one label per time step. The columns of one sequence, upper level fi
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import scansion
 from scansion.schemes import segments
 from scansion.segments import Segment
 
-__all__ = ["ProductChain", "nested_runs", "overlap_f1", "runs", "spread"]
+__all__ = ["ProductChain", "nested_runs", "overlap_f1", "runs", "spread", "summary"]
 
 Column = Sequence[Any]
 
@@ -60,6 +61,15 @@ def overlap_f1(truth: Sequence[Column], predicted: Sequence[Column], threshold: 
         n_true += len(wanted)
         n_predicted += len(given)
     return 2 * right / max(1, n_true + n_predicted)
+
+
+def summary(given: Sequence[float | None]) -> str | None:
+    """The mean, with the range if there are several; None if there is no number."""
+    values = [value for value in given if value is not None]
+    if not values:
+        return None
+    mean = f"{statistics.mean(values):.2f}"
+    return mean if len(values) == 1 else f"{mean} ({min(values):.2f} .. {max(values):.2f})"
 
 
 class ProductChain:
