@@ -12,7 +12,18 @@ from pathlib import Path
 from experiments.data import MissingDataError
 from experiments.report import Options
 
-NAMES = ("bibliography", "punctuation", "partial", "chunking", "robot", "strokes", "words")
+NAMES = (
+    "bibliography",
+    "punctuation",
+    "partial",
+    "chunking",
+    "robot",
+    "strokes",
+    "words",
+    "noun_phrases",
+    "kitchen",
+    "salads",
+)
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -6,12 +6,12 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Options", "Report", "Table", "machine", "percent", "seconds"]
+__all__ = ["Figure", "Options", "Report", "Table", "machine", "percent", "seconds"]
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,24 @@ class Table:
 
 
 @dataclass
+class Figure:
+    """A picture with a caption; `draw` makes a Matplotlib figure when the report is written, see `figures.py`."""
+
+    name: str
+    caption: str
+    draw: Callable[[], Any]
+
+
+@dataclass
 class Report:
-    """Tables to read, numbers to compute with, and remarks."""
+    """Tables to read, numbers to compute with, pictures, and remarks."""
 
     name: str
     title: str
     tables: list[Table] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
 
     def markdown(self, command: str) -> str:
         parts = [f"# {self.title}", f"`{command}`; {machine()}", *(table.markdown() for table in self.tables)]
@@ -55,10 +65,14 @@ class Report:
     def write(self, directory: Path, command: str) -> list[Path]:
         directory.mkdir(parents=True, exist_ok=True)
         paths = [directory / f"{self.name}.md", directory / f"{self.name}.json"]
-        paths[0].write_text(self.markdown(command), encoding="utf-8")
+        pictures = [directory / f"{self.name}-{figure.name}.png" for figure in self.figures]
+        shown = [f"![{figure.caption}]({path.name})" for figure, path in zip(self.figures, pictures, strict=True)]
+        paths[0].write_text("\n\n".join([self.markdown(command).rstrip("\n"), *shown]) + "\n", encoding="utf-8")
         content = {"experiment": self.name, "command": command, "machine": machine(), "results": self.results}
         paths[1].write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        return paths
+        for figure, path in zip(self.figures, pictures, strict=True):
+            figure.draw().savefig(path, dpi=110, metadata={"Software": None})
+        return [*paths, *pictures]
 
 
 def _line(cells: Iterable[Any]) -> str:
