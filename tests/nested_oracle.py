@@ -68,10 +68,12 @@ def partial(rng: np.random.Generator, row: dict[str, list[Any]], length: int) ->
     return result
 
 
-def data(seed: int, levels: list[str], bounds: list[int], *, hidden: bool = False, n: int = 4) -> tuple[Any, Any]:
-    """n sequences of up to 4 tokens, with targets."""
+def data(
+    seed: int, levels: list[str], bounds: list[int], *, hidden: bool = False, n: int = 4, longest: int = 4
+) -> tuple[Any, Any]:
+    """n sequences of up to `longest` tokens, with targets."""
     rng = np.random.default_rng(seed)
-    lengths = [int(rng.integers(1, 5)) for _ in range(n)]
+    lengths = [int(rng.integers(1, longest + 1)) for _ in range(n)]
     X = [tokens(rng, length) for length in lengths]
     rows = [tree(rng, length, levels, bounds) for length in lengths]
     if hidden:  # the first is complete: every level has a label
