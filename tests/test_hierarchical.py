@@ -189,7 +189,7 @@ def test_blocks_give_the_same_objective(monkeypatch):
     built, function, *_ = problem("everything there is", 4, True)
     w = np.random.default_rng(0).normal(size=built.n_weights)
     loss, gradient = function(w)
-    monkeypatch.setattr("scansion.models.nested.objective._FLOATS_AT_ONCE", 1)
+    monkeypatch.setattr("scansion.models.nested.model._FLOATS_AT_ONCE", 1)
     _, function, *_ = problem("everything there is", 4, True)
     again, slope = function(w)
     assert again == pytest.approx(loss, rel=1e-12)
