@@ -1,6 +1,8 @@
 """Nested lattices against the enumeration of all trees, the reference, models that exist, and closed forms."""
 
+import doctest
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -724,3 +726,8 @@ def test_inputs_are_not_modified_and_may_be_strided():
 def test_compressed_is_for_flat_lattices():
     with pytest.raises(TypeError, match="chains and segments"):
         sized(3).compressed()
+
+
+def test_the_page_runs():
+    page = Path(__file__).parents[1] / "docs" / "concepts" / "nested.md"
+    assert doctest.testfile(str(page), module_relative=False, encoding="utf-8").failed == 0
