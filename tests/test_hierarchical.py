@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import nested_oracle
+import hierarchical_oracle
 import numpy as np
 import pytest
-from nested_oracle import Oracle
+from hierarchical_oracle import Oracle
 from numpy.testing import assert_allclose
 
 import scansion as sc
@@ -70,7 +70,7 @@ def problem(case: str, seed: int, hidden: bool, weighted: bool = False, n: int =
     limits = [given.get(name) if isinstance(given, dict) else given for name in settings["levels"]]
     bounds = [4 if limit == "free" else limit for limit in limits]
     longest = 4 if case in ("two levels", "single steps", "one level") else 3
-    X, y = nested_oracle.data(seed, settings["levels"], bounds, hidden=hidden, n=n, longest=longest)
+    X, y = hierarchical_oracle.data(seed, settings["levels"], bounds, hidden=hidden, n=n, longest=longest)
     weight = np.random.default_rng(seed).choice([0.0, 0.5, 2.0], size=len(X)) if weighted else None
     model = sc.HierarchicalCRF(**{"repeats": True, **settings})
     model._check()
@@ -231,7 +231,7 @@ def nested_loss(nested, X, y, weights):
 @hidden
 def test_one_level_of_single_steps_is_a_crf(hidden):
     rng = np.random.default_rng(7)
-    X = [nested_oracle.tokens(rng, 5) for _ in range(4)]
+    X = [hierarchical_oracle.tokens(rng, 5) for _ in range(4)]
     y = [[str(rng.choice(["p", "q", "r"])) for _ in x] for x in X]
     if hidden:
         y[1:] = [[None if rng.random() < 0.4 else {label, "p"} for label in row] for row in y[1:]]
@@ -243,7 +243,7 @@ def test_one_level_of_single_steps_is_a_crf(hidden):
 
 @hidden
 def test_one_level_with_durations_is_a_semicrf(hidden):
-    X, rows = nested_oracle.data(3, ["low"], [3], hidden=hidden, n=5)
+    X, rows = hierarchical_oracle.data(3, ["low"], [3], hidden=hidden, n=5)
     y = [None if row is None or isinstance(row.get("low"), dict) else row.get("low") for row in rows]
     settings = {"max_length": 3, "length_features": ("length", "log")}
     parts = {"a": ("start", "inner"), "edge.": ("inside", "end")}

@@ -32,7 +32,7 @@ def check_targets(model: NestedModel, targets: LevelTargets, offsets: Ints) -> N
                 f"{above.labels[parent.label[bad[0]]]!r} of level {above.name!r}, which topology excludes"
             )
         at, column = seen.of(k, "transition")
-        wrong = ~model.possible[k]["transition"].ravel()[column]  # of what topology allows, repeats are excluded at most
+        wrong = ~model.possible[k]["transition"].ravel()[column]  # repeats, at most
         if wrong.any():
             i = int(at[np.argmax(wrong)])
             b, t = where(i)
