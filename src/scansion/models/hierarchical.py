@@ -267,14 +267,16 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return NestedInputs(data, tuple(cells))
 
     def _encoded(self, y: Any, inputs: NestedInputs, extend: bool = False) -> LevelTargets:
+        """Encoded y. extend: labels that the model does not know, and segments too long for it, are no errors."""
         model = self._model
+        limits = [level.max_length for level in model.levels]
         return encode_levels(
             y,
             inputs.data.lengths,
             [level.name for level in model.levels],
             [level.labels for level in model.levels],
             extend=extend,
-            max_lengths=None if extend else [level.max_length for level in model.levels],
+            max_lengths=[limit if limit == 1 or not extend else None for limit in limits],
         )[0]
 
     def _held(self, known: Any, inputs: NestedInputs) -> Held:
