@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import runpy
 from pathlib import Path
 
 import hierarchical_oracle
@@ -323,6 +324,7 @@ def test_constraints_help(fitted):
         found = fitted.predict(TEST, constraints=known)
         assert all(guess[level] == row[level] for guess, row in zip(found, TRUTH, strict=True))
         right = [set(guess[other]) & set(map(tuple, row[other])) for guess, row in zip(found, TRUTH, strict=True)]
+        assert fitted.scores(TEST, TRUTH, constraints=known)[level] == {"accuracy": 1.0, "f1": 1.0}
         free = fitted.scores(TEST, TRUTH)[other]["f1"]
         assert sum(map(len, right)) / sum(len(row[other]) for row in TRUTH) >= free - 0.02
 
@@ -573,3 +575,10 @@ def test_the_manual():
     for module in (levels, hierarchical):
         result = doctest.testmod(module)
         assert result.failed == 0 and result.attempted > 0
+
+
+def test_the_example(capsys):
+    script = Path(__file__).parents[1] / "examples" / "activities.py"
+    runpy.run_path(str(script), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "learnt: " in shown and "activities given:     activity 100.0 %" in shown

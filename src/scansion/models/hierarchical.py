@@ -336,8 +336,8 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         free = self._ask(inputs, lambda batch: batch.log_partition().tolist())
         return float(np.sum(np.array(held) - np.array(free)))
 
-    def scores(self, X: Any, y: Any) -> dict[str, dict[str, float]]:
-        """Quality of the predictions by level.
+    def scores(self, X: Any, y: Any, constraints: Any = None) -> dict[str, dict[str, float]]:
+        """Quality of the predictions (under `constraints`, as in `predict`) by level.
 
         Returns
         -------
@@ -348,7 +348,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         """
         inputs = self._inputs(X)
         targets = self._encoded(y, inputs, extend=True)
-        best = self._ask(inputs, lambda batch: batch.viterbi()[0])
+        best = self._ask(inputs, lambda batch: batch.viterbi()[0], constraints)
         offsets, n = inputs.data.offsets, inputs.data.n_tokens
         result: dict[str, dict[str, float]] = {}
         for k, level in enumerate(self._model.levels):
