@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scansion import model_file
-from scansion.data import LevelTargets, Vocabulary, encode, encode_levels, level_names
+from scansion.data import LevelTargets, Targets, Vocabulary, encode, encode_levels, level_names
 from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
 from scansion.models.build import known_segments
@@ -42,10 +42,11 @@ class HierarchicalCRF(Learner):
     ----------
     levels : list of str
         Names of the levels, the top level first. The root above them is added.
-    max_length : int, None, "free", or dict level -> one of these
-        Longest segment of a level; None: the longest seen in training; "free": no bound. A level of single steps has 1.
-        Levels without a bound and without features of length or span cost time linear in the length of a sequence,
-        others also grow with their longest segment.
+    max_length : "auto", int, None, "free", or dict level -> one of these
+        Longest segment of a level. 1 makes it a level of single steps; None: the longest seen in training; "free": no
+        bound; "auto" (also of levels that a dict leaves out): the longest seen if `length_features` or
+        `segment_features` need a bound or if nothing but single steps is seen, else no bound. Levels without a bound
+        cost time linear in the length of a sequence, others also grow with their longest segment.
     topology : None, "seen", "all", or dict parent label -> child labels
         Which labels of a level may lie in which of the level above. "seen": those seen in training; "all": all; None:
         "seen" if y is complete, else "all". Of more than two levels a dict has one such dict for each parent level's
@@ -123,7 +124,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         self,
         levels: Any,
         *,
-        max_length: Any = None,
+        max_length: Any = "auto",
         topology: Any = None,
         repeats: Any = None,
         transitions: str = "all",
@@ -229,7 +230,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         before = [[] if old is None else old.levels[k].labels for k in range(len(rules.levels))]
         known = [list(dict.fromkeys([*labels, *rules.labels(k)])) for k, labels in enumerate(before)]
         targets, labels = encode_levels(y, data.lengths, rules.levels, known, extend=True, max_lengths=rules.bounds)
-        levels = [_level(rules, k, labels[k], targets.levels[k].longest, old) for k in range(len(labels))]
+        levels = [_level(rules, k, labels[k], targets.levels[k], old) for k in range(len(labels))]
         cells = [
             span_cells(X, f, level.cell_vocabulary, level.max_length, False) if f and level.max_length else None
             for f, level in zip(rules.functions, levels, strict=True)
@@ -491,15 +492,11 @@ def _no_tree(what: str, furthest: int) -> ValueError:
     )
 
 
-def _level(rules: NestedRules, k: int, labels: list[Any], seen: int, old: NestedModel | None) -> Level:
-    """A level with its longest segment and length features; seen: the length of the longest in y."""
-    name, limit = rules.levels[k], rules.max_length[k]
+def _level(rules: NestedRules, k: int, labels: list[Any], targets: Targets, old: NestedModel | None) -> Level:
+    """A level with its longest segment and length features."""
     if not labels:
-        raise ValueError(f"y holds no label of level {name!r}: give them by topology, or leave the level out")
-    longest = limit if isinstance(limit, int) else None
-    if limit is None:
-        longest = max(seen, (old.levels[k].max_length or 0) if old is not None else 0)
-        if longest < 1:
-            raise ValueError(f"y holds no segment of level {name!r} whose two ends are known: give max_length")
+        raise ValueError(f"y holds no label of level {rules.levels[k]!r}: give them by topology, or leave it out")
+    before = 0 if old is None else old.levels[k].max_length or 0
+    longest = rules.longest(k, max(targets.longest, before), bool(targets.complete.all()))
     vocabulary = old.levels[k].cell_vocabulary.copy() if old is not None else Vocabulary()
-    return Level(name, labels, longest, *length_basis(rules.length_features[k], longest or 1), vocabulary)
+    return Level(rules.levels[k], labels, longest, *length_basis(rules.length_features[k], longest or 1), vocabulary)
