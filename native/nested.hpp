@@ -220,11 +220,11 @@ inline void nested_ahead_up(const NestedRun& r, int64_t n, int64_t* bound) {
   int64_t low = r.ahead_low[n];
   for (int64_t f = L; f >= 1; --f) {
     const NestedLayer& layer = r.layers[f];
-    const NestedFactor first = f < L ? factor_at(r.first[f], j) : NestedFactor{nullptr, 0, 0};
-    if (r.bd_k[f] == kDeadRow) {
+    if (r.bd_k[f] == kDeadRow) {  // nothing follows, j may be the end
       r.x_k[f] = r.bd_k[f - 1] = kDeadRow;
       continue;
     }
+    const NestedFactor first = f < L ? factor_at(r.first[f], j) : NestedFactor{nullptr, 0, 0};
     if (first.weight)
       for (int64_t c = 0; c < layer.size; ++c) r.x[f][c] = r.bd[f][c] * first.weight[layer.state[c]];
     else
@@ -380,14 +380,14 @@ inline void nested_expect_events(const NestedRun& r, int64_t n, bool goes_on) {
         const int64_t k = r.up_k[f] + a.exponent + r.x_k[f], width = padded(size);
         for (int64_t i = 0; i < size; ++i) {
           const double* weight = a.weight + layer.square[g] + i * width;
-          double* out = t_e.counts + layer.square[g] + i * width;
-          if (t_e.counts && !t_e.by_time && k > -1000 && k <= 900) {
+          double* out = t_e.counts ? t_e.counts + layer.square[g] + i * width : nullptr;
+          if (out && !t_e.by_time && k > -1000 && k <= 900) {
             const double u = r.up[f][c + i] * two_to(static_cast<int>(k));
             for (int64_t h = 0; h < size; ++h) out[h] += u * weight[h] * r.x[f][c + h];
             continue;
           }
           products(r.up[f][c + i], weight, r.x[f] + c, k, size, row);
-          if (t_e.counts)
+          if (out)
             for (int64_t h = 0; h < size; ++h) out[h] += row[h];
           if (t_e.by_time) {
             const int64_t S = r.states[f];
@@ -434,7 +434,6 @@ inline bool nested_backward(const NestedRun& r) {
   const int64_t L = r.depth, N = r.longest, W = r.stride, width = r.layers[L].size;
   int64_t bounds[64];
   for (int64_t n = N; n >= 0; --n) {
-    const int64_t j = r.start + n;
     r.ahead_k[n] = r.rest_k[n] = kDeadRow;
     if (n < N && r.before_k[n] != kDeadRow && !nested_ahead(r, n)) return false;
     if (n == 0 || r.after_k[n] == kDeadRow) continue;
@@ -446,7 +445,6 @@ inline bool nested_backward(const NestedRun& r) {
     double* row = r.rest + n * W;
     for (int64_t s = 0; s < width; ++s) row[s] = r.bu[L][s];
     if (settle(row, width, bound > kNoLoss, r.rest_k[n], r.rest_low[n]) < 0) return false;
-    (void)j;
   }
   const NestedLayer& leaf = r.layers[L];
   for (int64_t n = 0; n <= N; ++n) {
