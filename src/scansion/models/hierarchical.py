@@ -11,7 +11,7 @@ from scansion import model_file
 from scansion.data import LevelTargets, Targets, Vocabulary, encode, encode_levels, level_names
 from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
-from scansion.models.build import known_segments
+from scansion.models.build import matches
 from scansion.models.cells import readable, span_cells
 from scansion.models.learner import Learner, cut, sequence_weights
 from scansion.models.lengths import length_basis
@@ -363,14 +363,10 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
                 told, right = one.labels >= 0, one.labels == guess
             else:
                 told, right = ~one.allowed.all(axis=1) | (one.labels >= 0), one.allowed[np.arange(n), guess]
-            start, stop, known = known_segments(one)
-            wanted = np.stack([start, stop, one.labels[start]], axis=1)[known]
-            unknown = np.concatenate([[0], np.cumsum(np.repeat(~known, stop - start))])
-            steps = steps[unknown[steps[:, 0]] == unknown[steps[:, 1]]]
-            hits = len(set(map(tuple, wanted.tolist())) & set(map(tuple, steps.tolist())))
+            wanted, compared, hits = matches(one, steps)
             result[level.name] = {
                 "accuracy": float(right[told].mean()) if told.any() else np.nan,
-                "f1": 2.0 * hits / (len(wanted) + len(steps)) if len(wanted) else np.nan,
+                "f1": 2.0 * hits / (wanted + compared) if wanted else np.nan,
             }
         return result
 
