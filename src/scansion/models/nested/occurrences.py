@@ -79,13 +79,13 @@ class Occurrences:
     def of(self, k: int, part: str) -> tuple[Ints, Ints]:
         """Rows (token numbers) and columns of a part at level k, in the order of the rows.
 
-        A transition's row is the first token of its right child; a span's, and a length's, the first of its segment.
+        A transition's row is the first token of its right child. Lengths and spans are in `segments`.
         """
         parent, child, size = self.levels[k], self.levels[k + 1], self.sizes[k]
         known = child.label >= 0
         if part == "inside":
             at = np.flatnonzero(known)
-        elif part in ("start", "length", "span"):
+        elif part == "start":
             at = np.flatnonzero(known & child.starts)
         elif part == "end":
             at = np.flatnonzero(known & child.ends)
