@@ -103,7 +103,13 @@ def _fish(parser: argparse.ArgumentParser) -> str:
         seen = f"-n '__fish_seen_subcommand_from {name}'"
         for action in _options(verb):
             names = " ".join(f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}" for o in action.option_strings)
-            value = "" if action.nargs == 0 else f" -x -a {quoted(' '.join(_choices(action)))}" if _choices(action) else " -r"
+            value = (
+                ""
+                if action.nargs == 0
+                else f" -x -a {quoted(' '.join(_choices(action)))}"
+                if _choices(action)
+                else " -r"
+            )
             lines.append(f"complete -c scansion {seen} {names}{value} -d {quoted(action.help or '')}")
         words = _positional(verb)
         if words:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from scansion.data import Dataset, Targets
 from scansion.formats import Block, Reading
-from scansion.formats.targets import file_labels, labels_of, segment_constraints
+from scansion.formats.targets import OUTSIDE, file_labels, labels_of, segment_constraints
 from scansion.schemes import segments
 from scansion.template import Template
 
@@ -66,9 +66,9 @@ class Tagger:
             assert targets.ends is not None
             inner = k == len(classes) - 1
             # above the bottom, neighbours outside are one segment
-            outside = np.array([y == "O" for y in labels])
+            outside = np.array([y == OUTSIDE for y in labels])[targets.labels] & (targets.labels >= 0)
             both = np.zeros(len(targets.ends), np.bool_)
-            both[:-1] = outside[targets.labels[:-1]] & outside[targets.labels[1:]]
+            both[:-1] = outside[:-1] & outside[1:]
             ends = targets.ends if inner or self.scheme == "plain" else np.where(both, 0, targets.ends)
             levels.append(([None if y < 0 else labels[y] for y in targets.labels.tolist()], ends.tolist()))
         cuts = block.offsets.tolist()

@@ -13,7 +13,11 @@ from typing import Any, BinaryIO
 
 __all__ = ["FormatError", "format_of", "lines", "open_binary", "shown", "without_mark"]
 
-_EXTENSIONS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".crfsuite": "crfsuite", ".crf": "crfsuite"}
+_EXTENSIONS = {
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
+    **dict.fromkeys((".crfsuite", ".crf"), "crfsuite"),
+    **dict.fromkeys((".txt", ".conll", ".conllu", ".tsv", ".csv", ".col", ".iob", ".bio"), "columns"),
+}
 
 
 class FormatError(ValueError):
@@ -40,10 +44,10 @@ def shown(path: str) -> str:
     return "<stdin>" if path == "-" else path
 
 
-def format_of(path: str) -> str:
-    """The format that a file's name stands for: jsonl by .jsonl and .json, crfsuite by .crfsuite, else columns."""
+def format_of(path: str, otherwise: str = "columns") -> str:
+    """The format that a file's name stands for: .jsonl, .crfsuite, .txt and the like; `otherwise` if it tells nothing."""
     name = path[:-3] if path.lower().endswith(".gz") else path
-    return _EXTENSIONS.get(os.path.splitext(name)[1].lower(), "columns")
+    return _EXTENSIONS.get(os.path.splitext(name)[1].lower(), otherwise)
 
 
 @contextlib.contextmanager
@@ -77,7 +81,9 @@ def lines(stream: BinaryIO, path: str) -> Iterator[tuple[int, str]]:
         try:
             text = raw.decode()
         except UnicodeDecodeError:
-            raise FormatError(path, number, "the line is not valid UTF-8; convert the file, with iconv for instance") from None
+            raise FormatError(
+                path, number, "the line is not valid UTF-8; convert the file, with iconv for instance"
+            ) from None
         yield number, text.rstrip("\r\n")
 
 

@@ -74,7 +74,9 @@ class Block:
         found = [self._column(c) for c in given]
         if len(self.rows) and wanted > len(found):
             raise FormatError(
-                self.path, None, f"the template reads column {wanted - 1}, but there are {len(found)} columns, 0 to {len(found) - 1}"
+                self.path,
+                None,
+                f"the template reads column {wanted - 1}, but there are {len(found)} columns, 0 to {len(found) - 1}",
             )
         return found[:wanted]
 
@@ -103,7 +105,11 @@ class Block:
         """A word for each token, to show: its first cell, or the first of its attributes."""
         if self.rows is not None:
             column = self.feature_columns(1)[0] if self.rows.n_tokens else 0
-            return cut(strings(self.rows.column(column)), self.offsets) if self.rows.n_tokens else [[] for _ in range(len(self))]
+            return (
+                cut(strings(self.rows.column(column)), self.offsets)
+                if self.rows.n_tokens
+                else [[] for _ in range(len(self))]
+            )
         return [[_first(token) for token in x] for x in self.items or ()]
 
     def labels(self, level: int = 0) -> list[list[Any]]:
@@ -184,7 +190,9 @@ def _columns(stream: BinaryIO, path: str, reading: Reading) -> Iterator[Block]:
             return
 
 
-def _gathered(read: Iterator[tuple[int, Any, Any, dict[str, Any] | None]], path: str, reading: Reading) -> Iterator[Block]:
+def _gathered(
+    read: Iterator[tuple[int, Any, Any, dict[str, Any] | None]], path: str, reading: Reading
+) -> Iterator[Block]:
     """Sequences (line, tokens, targets, object) some at a time; tokens that are cells become columns."""
     gathered: list[tuple[int, Any, Any, dict[str, Any] | None]] = []
     for entry in read:
@@ -216,4 +224,3 @@ def _block(gathered: list[tuple[int, Any, Any, dict[str, Any] | None]], path: st
                 raise FormatError(path, number, f"a token has {len(row)} cells where those before have {width}")
         cells.append(rows)
     return Block(path, reading, _core.Columns.from_rows(cells, width), None, objects, targets, numbers)
-
