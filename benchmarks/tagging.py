@@ -2,10 +2,10 @@
 
     python benchmarks/tagging.py [--repeat N] [--quick] [--jobs N] [--json FILE]
 
-Both libraries are trained on the same attributes, those of the built-in template ``--features chunk``. python-crfsuite's
-user reads the lines, makes the attributes in Python, tags sentence by sentence and writes the lines; scansion's command
-does it all (``scansion tag``). Each measurement runs in a process of its own, the two in turn, and the best of several
-counts. Three times are given:
+Both libraries are trained on the same attributes, those of the built-in template ``--features chunk``.
+python-crfsuite's user reads the lines, makes the attributes in Python, tags sentence by sentence and writes the lines;
+scansion's command does it all (``scansion tag``). Each measurement runs in a process of its own, the two in turn, and
+the best of several counts. Three times are given:
 
     tagging   from the file to the labelled file, the model being loaded
     process   the whole process: start, imports, model, tagging
@@ -191,7 +191,7 @@ def main() -> int:
         print(f"skipped: {error}")
         return 0
     try:
-        import pycrfsuite  # noqa: F401
+        import pycrfsuite
     except ImportError:
         print("skipped: python-crfsuite is not installed (pip install 'scansion[bench]')")
         return 0

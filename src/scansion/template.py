@@ -56,7 +56,7 @@ class _Line:
 
 
 class Template:
-    """A template, checked.
+    r"""A template, checked.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Template:
 
     Examples
     --------
-    >>> template = Template("U00:%x[-1,0]/%x[0,0]\\nB")
+    >>> template = Template("U00:%x[-1,0]/%x[0,0]\nB")
     >>> template.dialect, template.columns, template.bigrams
     ('crf++', 1, True)
     """

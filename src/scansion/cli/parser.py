@@ -153,7 +153,8 @@ def _form(parser: argparse.ArgumentParser, tagging: bool = False) -> None:
         type=_numbers,
         action="append",
         metavar="COLUMN",
-        help="the column of the labels, from 0 on or =-1 for the last (default); two (--labels 2,3) are two levels, the outer one first",
+        help="the column of the labels, from 0 on or =-1 for the last (default); two (--labels 2,3) are two levels, "
+        "the outer one first",
     )
 
 

@@ -235,8 +235,8 @@ def _reader_parameters(reader: _Reader, args: Any) -> dict[str, Any]:
             prefixes |= {"B": "transition", "b": "transition", "*": ("inside", "transition")}
         levels = [f"level{k}" for k in range(reader.depth)]
         result["levels"] = levels
-        result["attribute_parts"] = {level: prefixes for level in levels}
-        result["max_length"] = {level: "free" for level in levels[:-1]}
+        result["attribute_parts"] = dict.fromkeys(levels, prefixes)
+        result["max_length"] = dict.fromkeys(levels[:-1], "free")
         return result
     if reader.kind == "semicrf":
         result["attribute_parts"] = prefixes

@@ -45,7 +45,7 @@ def shown(path: str) -> str:
 
 
 def format_of(path: str, otherwise: str = "columns") -> str:
-    """The format that a file's name stands for: .jsonl, .crfsuite, .txt and the like; `otherwise` if it tells nothing."""
+    """The format that a file's name stands for: .jsonl, .crfsuite, .txt; `otherwise` if it tells nothing."""
     name = path[:-3] if path.lower().endswith(".gz") else path
     return _EXTENSIONS.get(os.path.splitext(name)[1].lower(), otherwise)
 

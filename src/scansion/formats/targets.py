@@ -123,7 +123,7 @@ def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequ
     labels : the model's
     """
     number = {label: i for i, label in enumerate(labels)}
-    roles = {tag: role for tag, role in schemes._ROLES.get(scheme, {}).items()}
+    roles = schemes._ROLES.get(scheme, {})
 
     def parts(tag: Any, where: str) -> tuple[str, int]:
         """Role ("O" outside, "" for plain labels) and number of a tag."""
