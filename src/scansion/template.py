@@ -89,6 +89,7 @@ class Template:
         self.name = name
         self.dialect = dialect or ("wapiti" if _ONLY_WAPITI.search(_without_comments(text)) else "crf++")
         self.columns = 0
+        self._functions: dict[tuple[int, bool, int, str | None], int] = {}  # of a cell: kind, lower, column, expression
         self._lines: list[_Line] = []
         for number, raw in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
             line = raw.split("#", 1)[0] if self.dialect == "wapiti" else "" if raw.startswith("#") else raw
@@ -141,14 +142,14 @@ class Template:
             what = "takes no expression" if letter in "xX" else 'needs an expression, as in %t[0,0,"\\d"]'
             raise self._fail(number, f"{marker[0]!r}: %{letter} {what}")
         self.columns = max(self.columns, column + 1)
-        program = _NO_REGEX
         if regex is not None:
             try:
-                program = _compile(regex)
+                _compile(regex)
             except ValueError as error:
                 raise self._fail(number, f"{marker[0]!r}: {error}") from None
         kind = _KINDS[letter.lower()]
-        return before, kind, letter.isupper() and kind != _KINDS["t"], bool(absolute), row, column, program
+        function = kind, letter.isupper() and kind != _KINDS["t"], column, regex
+        return before, bool(absolute), row, self._functions.setdefault(function, len(self._functions))
 
     @property
     def bigrams(self) -> bool:
@@ -167,8 +168,9 @@ class Template:
         """The template for the native code."""
         from scansion import _core
 
+        functions = [(*f[:3], _NO_REGEX if f[3] is None else _compile(f[3])) for f in self._functions]
         programs = [line.program for line in self._lines if line.program is not None]
-        return _core.Template(programs, _BORDER[self.dialect])
+        return _core.Template(functions, programs, _BORDER[self.dialect])
 
 
 def _without_comments(text: str) -> str:
