@@ -7,6 +7,7 @@
 // spelt out and looked up by name, those of many tokens at a time, so that they wait for memory together.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -140,9 +141,10 @@ class Expander {
     out.ids.reserve(rows * rules_.lines.size());
     out.token_offsets.reserve(rows + 1);
     for (size_t b = 0; b + 1 < columns_.offsets.size(); ++b) {
-      first_ = columns_.offsets[b];
-      last_ = columns_.offsets[b + 1];
-      for (int64_t t = first_; t < last_; ++t) {
+      const int64_t first = columns_.offsets[b];
+      length_ = columns_.offsets[b + 1] - first;
+      for (Values& values : values_) values.begin_sequence(first, length_, rules_.reach);
+      for (int64_t t = 0; t < length_; ++t) {
         token(t);
         if (pending_.size() >= kTogether) look_up(out);
       }
@@ -168,7 +170,15 @@ class Expander {
   struct Values {
     Vocabulary names;
     std::vector<int32_t> rows;
-    std::vector<int32_t> outside;  // one before, one behind, two before, ...
+    std::vector<int32_t> before, behind;  // the sequence by 1, 2, ...
+    std::vector<int32_t> sequence;        // the rows of the sequence under way, between what stands around it
+
+    void begin_sequence(int64_t first, int64_t length, int64_t reach) {
+      sequence.resize(static_cast<size_t>(length + 2 * reach));
+      std::reverse_copy(before.begin(), before.end(), sequence.begin());
+      std::copy_n(rows.begin() + first, length, sequence.begin() + reach);
+      std::copy(behind.begin(), behind.end(), sequence.begin() + reach + length);
+    }
   };
 
   void number(const CellFunction& function, const std::vector<int64_t>& column_of) {
@@ -189,7 +199,8 @@ class Expander {
     for (int64_t k = 1; k <= rules_.reach; ++k)
       for (const char* sign : {"-", "+"}) {
         const std::string text = rules_.border + sign + std::to_string(k);
-        values.outside.push_back(values.names.intern(plain ? text : write(function, text)));
+        (*sign == '-' ? values.before : values.behind)
+            .push_back(values.names.intern(plain ? text : write(function, text)));
       }
     values_.push_back(std::move(values));
   }
@@ -218,11 +229,10 @@ class Expander {
     return out;
   }
 
+  // The value of a marker at position t of the sequence.
   int32_t value(const Marker& marker, int64_t t) const {
-    const int64_t at = !marker.absolute ? t + marker.row : marker.row > 0 ? first_ + marker.row - 1 : last_ + marker.row;
-    const Values& values = values_[static_cast<size_t>(marker.function)];
-    if (at >= first_ && at < last_) return values.rows[static_cast<size_t>(at)];
-    return values.outside[static_cast<size_t>(at < first_ ? 2 * (first_ - at - 1) : 2 * (at - last_) + 1)];
+    const int64_t at = !marker.absolute ? t + marker.row : marker.row > 0 ? marker.row - 1 : length_ + marker.row;
+    return values_[static_cast<size_t>(marker.function)].sequence[static_cast<size_t>(at + rules_.reach)];
   }
 
   std::string_view text_of(const Marker& marker, int32_t value) const {
@@ -274,7 +284,8 @@ class Expander {
     }
     size_t at = 0;
     for (const size_t end : token_ends_) {
-      for (; at < end; ++at) out.add(found_[at], 1.0);
+      for (; at < end; ++at)
+        if (found_[at] != Vocabulary::kUnknown) out.ids.push_back(found_[at]);
       out.end_numbered_token();
     }
     pending_.clear();
@@ -295,7 +306,7 @@ class Expander {
   std::string text_;                // these names, one after another
   std::vector<int32_t> found_;      // attributes of the tokens under way
   std::vector<size_t> token_ends_;  // where each of them ends in found_
-  int64_t first_ = 0, last_ = 0;
+  int64_t length_ = 0;              // of the sequence under way
 };
 
 }  // namespace scansion

@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, BinaryIO
 
 from scansion.cli import UsageError
@@ -56,7 +55,7 @@ def reading_for(model: Any, args: Any, path: str) -> Reading:
     labels = labels_given(args.labels)
     if labels is not None:
         changes["labels"] = labels
-    return replace(reading, **changes)
+    return reading._replace(**changes)
 
 
 @contextlib.contextmanager

@@ -104,7 +104,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """The parser of the whole command; `only`: the verb that is asked for, if the others' options are not needed."""
+    """The parser of the whole command, or of one verb: the others' options take time to make."""
     parser = _Parser(
         prog="scansion",
         description="Find structure in sequences: labels, segments, and segments inside segments.",
@@ -120,6 +120,8 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     table = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser, prog="scansion")
 
     for name, (summary, example, add) in _VERBS.items():
+        if only in _VERBS and only != name:
+            continue
         verb = table.add_parser(
             name,
             help=summary,
@@ -127,8 +129,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
             epilog=f"example: {example}",
             parents=[everywhere],
         )
-        if only is None or only == name:
-            add(verb)
+        add(verb)
     return parser
 
 

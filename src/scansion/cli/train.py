@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -79,10 +79,10 @@ class _Reader:
         """The sequences of one file."""
         result = _Sequences()
         form = self.args.format or format_of(path, self.reading.format)
-        for block in read(path, replace(self.reading, format=form)):
+        for block in read(path, self.reading._replace(format=form)):
             if not self.settled and len(block):
                 self._settle(block)
-            block.reading = replace(self.reading, format=form)
+            block.reading = self.reading._replace(format=form)
             if len(block):
                 result.y.extend(self._targets(block))
                 result.parts.append(block.dataset(self.template, self.vocabulary, frozen))
@@ -105,7 +105,7 @@ class _Reader:
         if block.rows is not None:
             self._check_columns(block)
         if self.template is not None:
-            self.reading = replace(self.reading, template=self.template.text, dialect=self.template.dialect)
+            self.reading = self.reading._replace(template=self.template.text, dialect=self.template.dialect)
         self._settle_scheme(block)
 
     def _label_columns(self, block: Block) -> set[int]:
@@ -127,7 +127,7 @@ class _Reader:
         scheme = "iob2" if given and isinstance(given[0], (Spans, Levels)) else None
         if self.kind != "crf" and scheme is None:
             scheme = detect(given)
-        self.reading = replace(self.reading, scheme=scheme)
+        self.reading = self.reading._replace(scheme=scheme)
 
     def _targets(self, block: Block) -> list[Any]:
         if self.kind == "crf":

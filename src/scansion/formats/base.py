@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
 import os
 import sys
-import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -65,10 +63,15 @@ def open_binary(path: str) -> Iterator[BinaryIO]:
         # standard input is not closed
         raw: Any = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
         stream: Any = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
-        if stream.peek(2)[:2] == b"\x1f\x8b":
-            stream = stack.enter_context(gzip.GzipFile(fileobj=stream, mode="rb"))
-        try:
+        if stream.peek(2)[:2] != b"\x1f\x8b":
             yield stream
+            return
+        import gzip
+        import zlib
+
+        try:
+            unpacked: Any = stack.enter_context(gzip.GzipFile(fileobj=stream, mode="rb"))
+            yield unpacked
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise FormatError(path, None, f"the gzip data are damaged: {error}") from error
 

@@ -6,7 +6,6 @@ A block knows its sequences' attributes (a `Dataset`), their words, and the labe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,8 +14,6 @@ import numpy.typing as npt
 from scansion import _core
 from scansion.data import Dataset, Vocabulary, encode
 from scansion.formats.base import FormatError, lines, open_binary, without_mark
-from scansion.formats.crfsuite import read_items
-from scansion.formats.jsonlines import read_objects
 from scansion.reading import Reading
 from scansion.template import Template
 
@@ -28,7 +25,6 @@ BLOCK_SEQUENCES = 1000
 Codes = tuple[npt.NDArray[np.int32], list[str]]
 
 
-@dataclass
 class Block:
     """Some sequences of a file.
 
@@ -48,13 +44,23 @@ class Block:
         The line where each sequence begins, for errors; empty for columns.
     """
 
-    path: str
-    reading: Reading
-    rows: _core.Columns | None = None
-    items: list[Any] | None = None
-    objects: list[dict[str, Any]] = field(default_factory=list)
-    targets: list[Any] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
+    def __init__(
+        self,
+        path: str,
+        reading: Reading,
+        rows: _core.Columns | None = None,
+        items: list[Any] | None = None,
+        objects: Sequence[dict[str, Any]] = (),
+        targets: Sequence[Any] = (),
+        numbers: Sequence[int] = (),
+    ) -> None:
+        self.path = path
+        self.reading = reading
+        self.rows = rows
+        self.items = items
+        self.objects = objects
+        self.targets = targets
+        self.numbers = numbers
 
     def __len__(self) -> int:
         return len(self.rows) if self.rows is not None else len(self.items or ())
@@ -159,8 +165,12 @@ def read(path: str, reading: Reading) -> Iterator[Block]:
         if reading.format == "columns":
             yield from _columns(stream, path, reading)
         elif reading.format == "crfsuite":
+            from scansion.formats.crfsuite import read_items
+
             yield from _gathered(read_items(lines(stream, path), path), path, reading)
         else:
+            from scansion.formats.jsonlines import read_objects
+
             yield from _gathered(read_objects(lines(stream, path), path), path, reading)
 
 
