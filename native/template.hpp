@@ -1,11 +1,13 @@
 // Feature templates: from columns of text to attributes, with CRF++'s and Wapiti's macros.
 //
-// A line of a template is literal text and markers. A marker reads one cell: a column, and a row relative to the token
-// (or counted from an end of the sequence). Cells of a block are numbered first, each column for itself, so that what a
-// line makes of cells seen before is looked up by their numbers: of one cell always, of several where a table of all
-// combinations is small. The other lines are spelt out and looked up by name.
+// A line of a template is literal text and markers. A marker reads one cell, in a row relative to the token (or counted
+// from an end of the sequence), and writes what a function makes of it: the cell itself, a test, a part of it. What each
+// function makes of each row of a block is numbered first, so that what a line makes of values seen before is looked up
+// by their numbers: of one value always, of several where a table of all combinations is small. The other lines are
+// spelt out and looked up by name, those of many tokens at a time, so that they wait for memory together.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -39,9 +41,11 @@ class Regex {
   bool at_start = false, at_end = false;
 
   // The leftmost match, as long as a greedy search makes it; false if there is none. O(characters x items).
-  bool search(const std::vector<uint32_t>& text, const Characters& characters, size_t& from, size_t& to) const {
+  // can: working memory.
+  bool search(const std::vector<uint32_t>& text, const Characters& characters, std::vector<uint8_t>& can, size_t& from,
+              size_t& to) const {
     const size_t n = text.size(), m = items.size();
-    std::vector<uint8_t> can((m + 1) * (n + 1), 0);  // whether items k.. match some text from position i
+    can.resize((m + 1) * (n + 1));  // whether items k.. match some text from position i
     const auto cell = [&](size_t k, size_t i) -> uint8_t& { return can[k * (n + 1) + i]; };
     for (size_t i = 0; i <= n; ++i) cell(m, i) = !at_end || i == n;
     for (size_t k = m; k-- > 0;)
@@ -75,14 +79,19 @@ class Regex {
   }
 };
 
-struct Marker {
+// What is written for a cell.
+struct CellFunction {
   enum Kind : uint8_t { kText, kTest, kMatch } kind = kText;
-  bool lower = false, absolute = false;
-  int64_t row = 0;
+  bool lower = false;
   int32_t column = 0;
-  std::string before;  // literal text in front of it
   Regex regex;
-  bool plain() const { return kind == kText && !lower; }
+};
+
+struct Marker {
+  std::string before;  // literal text in front of it
+  bool absolute = false;
+  int64_t row = 0;
+  int32_t function = 0;
 };
 
 struct TemplateLine {
@@ -91,10 +100,10 @@ struct TemplateLine {
 };
 
 struct Template {
+  std::vector<CellFunction> functions;
   std::vector<TemplateLine> lines;
   std::string border;  // what stands for cells outside the sequence, before "-1", "+1", ...
   int64_t reach = 0;   // the largest |row|
-  int32_t columns = 0;
 };
 
 // The code points of well-formed UTF-8.
@@ -116,151 +125,188 @@ class Expander {
   // column_of: the column in `columns` of each column that the template names.
   Expander(const Template& rules, const Columns& columns, const std::vector<int64_t>& column_of,
            const Characters& characters)
-      : rules_(rules), columns_(columns), column_of_(column_of), characters_(characters) {
-    number_cells();
+      : rules_(rules), columns_(columns), characters_(characters) {
+    for (const CellFunction& function : rules_.functions) number(function, column_of);
     for (const TemplateLine& line : rules_.lines) {
-      Memo memo;
       int64_t size = 1;
-      for (const Marker& marker : line.markers) {
-        if (size <= kTable) size *= values(marker);
-        memo.written.emplace_back(marker.plain() ? 0 : static_cast<size_t>(values(marker)));
-      }
-      if (line.markers.size() < 2 || size <= kTable) memo.numbers.assign(static_cast<size_t>(size), kNotYet);
-      memos_.push_back(std::move(memo));
+      for (const Marker& marker : line.markers)
+        if (size <= kTable) size *= values_[marker.function].names.size();
+      const bool table = line.markers.size() < 2 || size <= kTable;
+      memos_.emplace_back(table ? static_cast<size_t>(size) : 0, kNotYet);
     }
   }
 
   void run(Encoder& out) {
+    const auto rows = static_cast<size_t>(columns_.rows());
+    out.ids.reserve(rows * rules_.lines.size());
+    out.token_offsets.reserve(rows + 1);
     for (size_t b = 0; b + 1 < columns_.offsets.size(); ++b) {
-      first_ = columns_.offsets[b];
-      last_ = columns_.offsets[b + 1];
-      for (int64_t t = first_; t < last_; ++t) {
-        token(t, out);
-        out.end_token();
+      const int64_t first = columns_.offsets[b];
+      length_ = columns_.offsets[b + 1] - first;
+      for (Values& values : values_) values.begin_sequence(first, length_, rules_.reach);
+      for (int64_t t = 0; t < length_; ++t) {
+        token(t);
+        if (pending_.size() >= kTogether) look_up(out);
       }
+      look_up(out);
       out.end_sequence();
     }
   }
 
  private:
   static constexpr int32_t kNotYet = -2;
-  static constexpr int64_t kTable = int64_t{1} << 18;  // combinations of cells in a table
+  static constexpr int64_t kTable = int64_t{1} << 18;  // combinations of values in a table
+  static constexpr size_t kTogether = 64;              // names looked up at a time
 
-  struct Written {
-    bool known = false;
-    std::string text;
-  };
-  struct Memo {
-    std::vector<int32_t> numbers;               // attribute of each combination of values; empty: there are too many
-    std::vector<std::vector<Written>> written;  // by marker and value, for those that are not plain
+  // A name to be looked up: where its number goes.
+  struct Pending {
+    size_t begin, length;  // in text_
+    uint64_t hash;
+    size_t slot;    // in found_
+    int32_t* memo;  // or null
   };
 
-  void number_cells() {
-    numbers_.resize(static_cast<size_t>(rules_.columns));
-    names_.resize(static_cast<size_t>(rules_.columns));
+  // What a function makes of the rows: its values by number, and the number for each row and outside the sequence.
+  struct Values {
+    Vocabulary names;
+    std::vector<int32_t> rows;
+    std::vector<int32_t> before, behind;  // the sequence by 1, 2, ...
+    std::vector<int32_t> sequence;        // the rows of the sequence under way, between what stands around it
+
+    void begin_sequence(int64_t first, int64_t length, int64_t reach) {
+      sequence.resize(static_cast<size_t>(length + 2 * reach));
+      std::reverse_copy(before.begin(), before.end(), sequence.begin());
+      std::copy_n(rows.begin() + first, length, sequence.begin() + reach);
+      std::copy(behind.begin(), behind.end(), sequence.begin() + reach + length);
+    }
+  };
+
+  void number(const CellFunction& function, const std::vector<int64_t>& column_of) {
+    Values values;
     const int64_t n = columns_.rows();
-    std::vector<uint8_t> used(static_cast<size_t>(rules_.columns), 0);
-    for (const TemplateLine& line : rules_.lines)
-      for (const Marker& marker : line.markers) used[static_cast<size_t>(marker.column)] = 1;
-    for (size_t c = 0; c < used.size(); ++c) {
-      if (!used[c]) continue;
-      numbers_[c].resize(static_cast<size_t>(n));
-      for (int64_t row = 0; row < n; ++row)
-        numbers_[c][static_cast<size_t>(row)] = names_[c].intern(columns_.cell(row, column_of_[c]));
+    values.rows.reserve(static_cast<size_t>(n));
+    const int64_t column = column_of[static_cast<size_t>(function.column)];
+    const bool plain = function.kind == CellFunction::kText && !function.lower;
+    if (plain) {
+      for (int64_t row = 0; row < n; ++row) values.rows.push_back(values.names.intern(columns_.cell(row, column)));
+    } else {  // once for each different cell
+      const Values& cells = cells_of(function.column, column);
+      std::vector<int32_t> written;
+      for (int64_t i = 0; i < cells.names.size(); ++i)
+        written.push_back(values.names.intern(write(function, cells.names.name(i))));
+      for (const int32_t cell : cells.rows) values.rows.push_back(written[static_cast<size_t>(cell)]);
     }
+    for (int64_t k = 1; k <= rules_.reach; ++k)
+      for (const char* sign : {"-", "+"}) {
+        const std::string text = rules_.border + sign + std::to_string(k);
+        (*sign == '-' ? values.before : values.behind)
+            .push_back(values.names.intern(plain ? text : write(function, text)));
+      }
+    values_.push_back(std::move(values));
   }
 
-  // Number of values of a marker: the cells of its column, then what stands before and behind a sequence.
-  int64_t values(const Marker& marker) const {
-    return names_[static_cast<size_t>(marker.column)].size() + 2 * rules_.reach;
+  // The cells of a column by number.
+  const Values& cells_of(int32_t column, int64_t place) {
+    if (cells_.size() <= static_cast<size_t>(column)) cells_.resize(static_cast<size_t>(column) + 1);
+    Values& cells = cells_[static_cast<size_t>(column)];
+    if (cells.rows.empty())
+      for (int64_t row = 0; row < columns_.rows(); ++row)
+        cells.rows.push_back(cells.names.intern(columns_.cell(row, place)));
+    return cells;
   }
 
-  int64_t value(const Marker& marker, int64_t t) const {
-    const int64_t at = !marker.absolute ? t + marker.row : marker.row > 0 ? first_ + marker.row - 1 : last_ + marker.row;
-    if (at >= first_ && at < last_)
-      return numbers_[static_cast<size_t>(marker.column)][static_cast<size_t>(at)];
-    const int64_t outside = at < first_ ? 2 * (first_ - at - 1) : 2 * (at - last_) + 1;
-    return names_[static_cast<size_t>(marker.column)].size() + outside;
-  }
-
-  // The text of a value, before the marker works on it.
-  std::string_view text_of(const Marker& marker, int64_t value) {
-    const Vocabulary& names = names_[static_cast<size_t>(marker.column)];
-    if (value < names.size()) return names.name(value);
-    const int64_t outside = value - names.size();
-    scratch_ = rules_.border + (outside % 2 == 0 ? "-" : "+") + std::to_string(outside / 2 + 1);
-    return scratch_;
-  }
-
-  std::string_view written(Memo& memo, size_t k, const Marker& marker, int64_t value) {
-    if (marker.plain()) return text_of(marker, value);
-    Written& written = memo.written[k][static_cast<size_t>(value)];
-    if (!written.known) {
-      written.text = write(marker, text_of(marker, value));
-      written.known = true;
-    }
-    return written.text;
-  }
-
-  std::string write(const Marker& marker, std::string_view text) {
+  std::string write(const CellFunction& function, std::string_view text) {
     decode(text, points_);
     size_t from = 0, to = points_.size();
-    if (marker.kind != Marker::kText) {
-      const bool found = marker.regex.search(points_, characters_, from, to);
-      if (marker.kind == Marker::kTest) return found ? "true" : "false";
+    if (function.kind != CellFunction::kText) {
+      const bool found = function.regex.search(points_, characters_, can_, from, to);
+      if (function.kind == CellFunction::kTest) return found ? "true" : "false";
       if (!found) return "";
     }
     std::string out;
-    for (size_t i = from; i < to; ++i) append_code_point(out, marker.lower ? characters_.lower(points_[i]) : points_[i]);
+    for (size_t i = from; i < to; ++i)
+      append_code_point(out, function.lower ? characters_.lower(points_[i]) : points_[i]);
     return out;
   }
 
-  void token(int64_t t, Encoder& out) {
+  // The value of a marker at position t of the sequence.
+  int32_t value(const Marker& marker, int64_t t) const {
+    const int64_t at = !marker.absolute ? t + marker.row : marker.row > 0 ? marker.row - 1 : length_ + marker.row;
+    return values_[static_cast<size_t>(marker.function)].sequence[static_cast<size_t>(at + rules_.reach)];
+  }
+
+  std::string_view text_of(const Marker& marker, int32_t value) const {
+    return values_[static_cast<size_t>(marker.function)].names.name(value);
+  }
+
+  void token(int64_t t) {
     for (size_t j = 0; j < rules_.lines.size(); ++j) {
       const TemplateLine& line = rules_.lines[j];
-      Memo& memo = memos_[j];
-      const size_t n = line.markers.size();
-      if (values_.size() < n) values_.resize(n);
-      int64_t place = 0;
-      for (size_t k = 0; k < n; ++k) {
-        values_[k] = value(line.markers[k], t);
-        if (!memo.numbers.empty()) place = place * values(line.markers[k]) + values_[k];
+      int32_t* memo = nullptr;
+      if (!memos_[j].empty()) {
+        int64_t place = 0;
+        for (const Marker& marker : line.markers)
+          place = place * values_[static_cast<size_t>(marker.function)].names.size() + value(marker, t);
+        memo = &memos_[j][static_cast<size_t>(place)];
       }
-      if (memo.numbers.empty()) {
-        out.begin();
-        for (size_t k = 0; k < n; ++k) {
-          out.append(line.markers[k].before);
-          out.append(written(memo, k, line.markers[k], values_[k]));
+      if (!memo || *memo == kNotYet) {
+        const size_t begin = text_.size();
+        for (const Marker& marker : line.markers) {
+          text_.append(marker.before);
+          text_.append(text_of(marker, value(marker, t)));
         }
-        out.append(line.after);
-        out.end(1.0);
-        continue;
+        text_.append(line.after);
+        pending_.push_back({begin, text_.size() - begin, 0, found_.size(), memo});
+        found_.push_back(kNotYet);
+      } else {
+        found_.push_back(*memo);
       }
-      int32_t& number = memo.numbers[static_cast<size_t>(place)];
-      if (number == kNotYet) {
-        name_.clear();
-        for (size_t k = 0; k < n; ++k) {
-          name_.append(line.markers[k].before);
-          name_.append(written(memo, k, line.markers[k], values_[k]));
-        }
-        name_.append(line.after);
-        number = out.frozen() ? out.vocabulary().find(name_) : out.vocabulary().intern(name_);
-      }
-      out.add(number, 1.0);
     }
+    token_ends_.push_back(found_.size());
+  }
+
+  // Looks up what is pending, and hands over the tokens under way. The rounds fetch ahead what the next one reads.
+  void look_up(Encoder& out) {
+    Vocabulary& vocabulary = out.vocabulary();
+    const auto name = [&](const Pending& p) { return std::string_view(text_).substr(p.begin, p.length); };
+    for (Pending& p : pending_) {
+      p.hash = hash_name(name(p));
+      vocabulary.fetch_slot(p.hash);
+    }
+    for (const Pending& p : pending_)
+      if (const int32_t id = vocabulary.likely(p.hash); id != Vocabulary::kUnknown) vocabulary.fetch_offset(id);
+    for (const Pending& p : pending_)
+      if (const int32_t id = vocabulary.likely(p.hash); id != Vocabulary::kUnknown) vocabulary.fetch_name(id);
+    for (const Pending& p : pending_) {
+      const int32_t id = out.frozen() ? vocabulary.find(name(p), p.hash) : vocabulary.intern(name(p), p.hash);
+      found_[p.slot] = id;
+      if (p.memo) *p.memo = id;
+    }
+    size_t at = 0;
+    for (const size_t end : token_ends_) {
+      for (; at < end; ++at)
+        if (found_[at] != Vocabulary::kUnknown) out.ids.push_back(found_[at]);
+      out.end_numbered_token();
+    }
+    pending_.clear();
+    text_.clear();
+    found_.clear();
+    token_ends_.clear();
   }
 
   const Template& rules_;
   const Columns& columns_;
-  const std::vector<int64_t>& column_of_;
   const Characters& characters_;
-  std::vector<std::vector<int32_t>> numbers_;  // by column of the template: the cell of each row
-  std::vector<Vocabulary> names_;              // the cells by number
-  std::vector<Memo> memos_;
-  std::vector<int64_t> values_;
+  std::vector<Values> cells_;                // by column of the template, where functions need them
+  std::vector<Values> values_;               // by function
+  std::vector<std::vector<int32_t>> memos_;  // by line: the attribute of each combination of values; empty: too many
   std::vector<uint32_t> points_;
-  std::string name_, scratch_;
-  int64_t first_ = 0, last_ = 0;
+  std::vector<uint8_t> can_;
+  std::vector<Pending> pending_;    // names of the tokens under way
+  std::string text_;                // these names, one after another
+  std::vector<int32_t> found_;      // attributes of the tokens under way
+  std::vector<size_t> token_ends_;  // where each of them ends in found_
+  int64_t length_ = 0;              // of the sequence under way
 };
 
 }  // namespace scansion

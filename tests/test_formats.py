@@ -135,7 +135,9 @@ def test_any_bytes_are_read_or_refused(content):
 def test_where_the_last_sequence_ends(content):
     end = _core.last_blank_line(content)
     head, tail = content[:end], content[end:]
-    assert not head or not head.splitlines(keepends=True)[-1].strip(b" \t\r\n\x0b\x0c\x1c\x1d\x1e\x85") or b"\r" in content
+    assert (
+        not head or not head.splitlines(keepends=True)[-1].strip(b" \t\r\n\x0b\x0c\x1c\x1d\x1e\x85") or b"\r" in content
+    )
     lines = tail.split(b"\n")
     assert all(line.strip(b" \t\r") for line in lines[:-1])
 
@@ -234,8 +236,8 @@ def test_malformed_json(write, line, message):
 
 
 def test_formats_by_name():
-    assert [format_of(n) for n in ("a.txt", "a.jsonl", "a.JSON.gz", "x.crfsuite.gz", "-", "conll")] == [
-        "columns", "jsonl", "jsonl", "crfsuite", "columns", "columns",
+    assert [format_of(n, "?") for n in ("a.txt", "a.jsonl", "a.JSON.gz", "x.crfsuite.gz", "-", "conll")] == [
+        "columns", "jsonl", "jsonl", "crfsuite", "?", "?",
     ]  # fmt: skip
 
 
@@ -281,7 +283,14 @@ def test_reading_from_a_model_file():
     reading = Reading(columns=(0, 2), template="U:%x[0,0]", dialect="crf++", scheme="iob2")
     assert Reading.from_json(reading.to_json()) == reading
     good = reading.to_json()
-    for change in ({"format": "xml"}, {"labels": None}, {"columns": ["0"]}, {"template": 3}, {"scheme": "x"}, {"new": 1}):
+    for change in (
+        {"format": "xml"},
+        {"labels": None},
+        {"columns": ["0"]},
+        {"template": 3},
+        {"scheme": "x"},
+        {"new": 1},
+    ):
         with pytest.raises(ValueError):
             Reading.from_json({**good, **change})
     with pytest.raises(ValueError):

@@ -167,7 +167,29 @@ def test_built_in_templates(name):
 words = st.text(alphabet="aAzß9-._Éıİ字\u0301 \t", max_size=6)
 expression = st.lists(
     st.tuples(
-        st.sampled_from([".", "a", "Z", "9", "-", "\\d", "\\D", "\\a", "\\A", "\\w", "\\l", "\\L", "\\u", "\\p", "\\P", "\\s", "\\.", "\\\\", "$"]),
+        st.sampled_from(
+            [
+                ".",
+                "a",
+                "Z",
+                "9",
+                "-",
+                "\\d",
+                "\\D",
+                "\\a",
+                "\\A",
+                "\\w",
+                "\\l",
+                "\\L",
+                "\\u",
+                "\\p",
+                "\\P",
+                "\\s",
+                "\\.",
+                "\\\\",
+                "$",
+            ]
+        ),
         st.sampled_from(["", "*", "?"]),
     ),
     max_size=5,
@@ -186,7 +208,8 @@ def markers(draw):
 
 
 lines = st.tuples(
-    st.sampled_from(["U", "B", "*", "u:", "b1:"]), st.lists(markers() | st.sampled_from(["/", "x", "é", "%"]), max_size=4)
+    st.sampled_from(["U", "B", "*", "u:", "b1:"]),
+    st.lists(markers() | st.sampled_from(["/", "x", "é", "%"]), max_size=4),
 ).map(lambda parts: parts[0] + "".join(parts[1]))
 
 

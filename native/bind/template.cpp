@@ -25,32 +25,32 @@ constexpr Characters kCharacters = {classes_of, lower_of};
 
 using ItemTuple = std::tuple<int, bool, int, uint32_t, std::string>;  // kind, negated, classes, character, repeat
 using RegexTuple = std::tuple<std::vector<ItemTuple>, bool, bool>;    // items, ^, $
-// before, kind, lower, absolute, row, column, regex
-using MarkerTuple = std::tuple<std::string, int, bool, bool, int64_t, int32_t, RegexTuple>;
-using LineTuple = std::tuple<std::vector<MarkerTuple>, std::string>;
+using FunctionTuple = std::tuple<int, bool, int32_t, RegexTuple>;     // kind, lower, column, regex
+using MarkerTuple = std::tuple<std::string, bool, int64_t, int32_t>;  // before, absolute, row, function
+using LineTuple = std::tuple<std::vector<MarkerTuple>, std::string>;  // markers, after
 
-Template make_template(const std::vector<LineTuple>& lines, const std::string& border) {
+Template make_template(const std::vector<FunctionTuple>& functions, const std::vector<LineTuple>& lines,
+                       const std::string& border) {
   Template out;
   out.border = border;
+  for (const auto& [kind, lower, column, regex] : functions) {
+    CellFunction function;
+    function.kind = static_cast<CellFunction::Kind>(kind);
+    function.lower = lower;
+    function.column = column;
+    for (const auto& [item, negated, classes, character, repeat] : std::get<0>(regex))
+      function.regex.items.push_back({static_cast<Regex::Item::Kind>(item), negated, static_cast<uint8_t>(classes),
+                                      character, repeat.empty() ? '\0' : repeat[0]});
+    function.regex.at_start = std::get<1>(regex);
+    function.regex.at_end = std::get<2>(regex);
+    out.functions.push_back(std::move(function));
+  }
   for (const auto& [markers, after] : lines) {
     TemplateLine line;
     line.after = after;
-    for (const auto& [before, kind, lower, absolute, row, column, regex] : markers) {
-      Marker marker;
-      marker.before = before;
-      marker.kind = static_cast<Marker::Kind>(kind);
-      marker.lower = lower;
-      marker.absolute = absolute;
-      marker.row = row;
-      marker.column = column;
-      for (const auto& [item, negated, classes, character, repeat] : std::get<0>(regex))
-        marker.regex.items.push_back({static_cast<Regex::Item::Kind>(item), negated, static_cast<uint8_t>(classes),
-                                      character, repeat.empty() ? '\0' : repeat[0]});
-      marker.regex.at_start = std::get<1>(regex);
-      marker.regex.at_end = std::get<2>(regex);
+    for (const auto& [before, absolute, row, function] : markers) {
+      line.markers.push_back({before, absolute, row, function});
       out.reach = std::max(out.reach, row < 0 ? -row : row);
-      out.columns = std::max(out.columns, column + 1);
-      line.markers.push_back(std::move(marker));
     }
     out.lines.push_back(std::move(line));
   }
@@ -113,10 +113,9 @@ nb::bytes annotate(const Columns& columns, const std::vector<Int32s>& codes,
 void bind_template(nb::module_& m) {
   nb::class_<Template>(m, "Template", "A feature template, ready to be expanded; see scansion.template.")
       .def("__init__",
-           [](Template* self, const std::vector<LineTuple>& lines, const std::string& border) {
-             new (self) Template(make_template(lines, border));
-           },
-           nb::arg("lines"), nb::arg("border"));
+           [](Template* self, const std::vector<FunctionTuple>& functions, const std::vector<LineTuple>& lines,
+              const std::string& border) { new (self) Template(make_template(functions, lines, border)); },
+           nb::arg("functions"), nb::arg("lines"), nb::arg("border"));
 
   nb::class_<Columns>(m, "Columns", "Tokens as rows of cells, in sequences.")
       .def_static("parse", &parse, nb::arg("block"), nb::arg("separator"), nb::arg("comment"), nb::arg("expected"),

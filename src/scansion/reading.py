@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["FORMATS", "Reading"]
 
 FORMATS = ("columns", "crfsuite", "jsonl")
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """How files become sequences; stored with a model, so that tagging reads as training did.
 
     Attributes
@@ -43,7 +41,7 @@ class Reading:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON's types."""
-        return {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in self._asdict().items()}
 
     @classmethod
     def from_json(cls, value: Any) -> Reading:
@@ -51,8 +49,7 @@ class Reading:
         from scansion.schemes import SCHEMES
         from scansion.template import DIALECTS
 
-        names = [field.name for field in fields(cls)]
-        if not isinstance(value, Mapping) or set(value) != set(names):
+        if not isinstance(value, Mapping) or set(value) != set(cls._fields):
             raise ValueError("how to read files is not told in the form expected")
         given = dict(value)
         for name in ("columns", "labels"):

@@ -24,7 +24,6 @@ It departs from Wapiti in this: characters are Unicode's, not bytes; ``\s`` is a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -36,7 +35,7 @@ _BORDER = {"crf++": "_B", "wapiti": "_x"}
 _MARKER = re.compile(r'%([xXtTmM])\[\s*(@?)\s*([+-]?\d+)\s*,\s*(\d+)\s*(?:,\s*"((?:[^"\\]|\\.)*)"\s*)?\]')
 _START = re.compile(r"%[xXtTmM]\[")
 _ONLY_WAPITI = re.compile(r"^\s*[*ub]|%[XtTmM]\[|%x\[\s*@", re.MULTILINE)
-_MAX_ROW = 10_000
+_MAX_ROW = 1000
 _MAX_COLUMN = 10_000
 _MAX_ITEMS = 1000
 
@@ -47,16 +46,12 @@ _ANY, _CLASS, _CHARACTER = range(3)
 _NO_REGEX: tuple[list[Any], bool, bool] = ([], False, False)
 
 
-@dataclass(frozen=True)
-class _Line:
-    """One line: its kind, and what the native code makes of it (None: the label pairs by themselves)."""
-
-    kind: str
-    program: tuple[list[tuple[Any, ...]], str] | None
+# One line: its kind, and what the native code makes of it (None: the label pairs by themselves).
+_Line = tuple[str, "tuple[list[tuple[Any, ...]], str] | None"]
 
 
 class Template:
-    """A template, checked.
+    r"""A template, checked.
 
     Parameters
     ----------
@@ -77,7 +72,7 @@ class Template:
 
     Examples
     --------
-    >>> template = Template("U00:%x[-1,0]/%x[0,0]\\nB")
+    >>> template = Template("U00:%x[-1,0]/%x[0,0]\nB")
     >>> template.dialect, template.columns, template.bigrams
     ('crf++', 1, True)
     """
@@ -89,6 +84,7 @@ class Template:
         self.name = name
         self.dialect = dialect or ("wapiti" if _ONLY_WAPITI.search(_without_comments(text)) else "crf++")
         self.columns = 0
+        self._functions: dict[tuple[int, bool, int, str | None], int] = {}  # of a cell: kind, lower, column, expression
         self._lines: list[_Line] = []
         for number, raw in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
             line = raw.split("#", 1)[0] if self.dialect == "wapiti" else "" if raw.startswith("#") else raw
@@ -123,12 +119,12 @@ class Template:
             markers.append(self._marker(line[at : marker.start()], marker, number))
             at = marker.end()
         if markers:
-            self._lines.append(_Line(kind, (markers, line[at:])))
+            self._lines.append((kind, (markers, line[at:])))
             return
         if kind in ("U", "*"):
-            self._lines.append(_Line("U", ([], "U" + line[1:] if kind == "*" else line)))
+            self._lines.append(("U", ([], "U" + line[1:] if kind == "*" else line)))
         if kind in ("B", "*"):
-            self._lines.append(_Line("B", None))
+            self._lines.append(("B", None))
 
     def _marker(self, before: str, marker: re.Match[str], number: int) -> tuple[Any, ...]:
         letter, absolute, row_text, column_text, regex = marker.groups()
@@ -141,24 +137,24 @@ class Template:
             what = "takes no expression" if letter in "xX" else 'needs an expression, as in %t[0,0,"\\d"]'
             raise self._fail(number, f"{marker[0]!r}: %{letter} {what}")
         self.columns = max(self.columns, column + 1)
-        program = _NO_REGEX
         if regex is not None:
             try:
-                program = _compile(regex)
+                _compile(regex)
             except ValueError as error:
                 raise self._fail(number, f"{marker[0]!r}: {error}") from None
         kind = _KINDS[letter.lower()]
-        return before, kind, letter.isupper() and kind != _KINDS["t"], bool(absolute), row, column, program
+        function = kind, letter.isupper() and kind != _KINDS["t"], column, regex
+        return before, bool(absolute), row, self._functions.setdefault(function, len(self._functions))
 
     @property
     def bigrams(self) -> bool:
         """Whether there is a line for label pairs."""
-        return any(line.kind != "U" for line in self._lines)
+        return any(kind != "U" for kind, _ in self._lines)
 
     @property
     def attribute_orders(self) -> dict[str, Any]:
         """For the parameter of this name: what the attributes go with, by the first letter of their names."""
-        tied = {line.kind for line in self._lines if line.program is not None}
+        tied = {kind for kind, program in self._lines if program is not None}
         orders: dict[str, Any] = {"B": 1, "b": 1} if "B" in tied else {}
         return orders | ({"*": (0, 1)} if "*" in tied else {})
 
@@ -167,8 +163,9 @@ class Template:
         """The template for the native code."""
         from scansion import _core
 
-        programs = [line.program for line in self._lines if line.program is not None]
-        return _core.Template(programs, _BORDER[self.dialect])
+        functions = [(*f[:3], _NO_REGEX if f[3] is None else _compile(f[3])) for f in self._functions]
+        programs = [program for _, program in self._lines if program is not None]
+        return _core.Template(functions, programs, _BORDER[self.dialect])
 
 
 def _without_comments(text: str) -> str:

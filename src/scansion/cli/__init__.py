@@ -30,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        verb = next((argument for argument in arguments if not argument.startswith("-")), None)
+        # --help before a verb is about all of them
+        verb = next((a for a in arguments if not a.startswith("-") or a in ("-h", "--help")), None)
         args = build_parser(verb).parse_args(arguments)
     except SystemExit as stop:  # help, version or an error: the parser has said it
         return stop.code if isinstance(stop.code, int) else 2

@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, BinaryIO
 
 from scansion.cli import UsageError
@@ -49,17 +48,14 @@ def given_template(args: Any) -> Template | None:
 def reading_for(model: Any, args: Any, path: str) -> Reading:
     """How to read a file for a model: as in training, unless the command line or the file's name say otherwise."""
     reading: Reading = model.reading_ or Reading(format="crfsuite")
-    named = format_of(path)
-    changes: dict[str, Any] = {}
-    if args.format is not None or named != "columns":
-        changes["format"] = args.format or named
+    changes: dict[str, Any] = {"format": args.format or format_of(path, reading.format)}
     for name in ("separator", "comment"):
         if getattr(args, name) is not None:
             changes[name] = getattr(args, name)
     labels = labels_given(args.labels)
     if labels is not None:
         changes["labels"] = labels
-    return replace(reading, **changes)
+    return reading._replace(**changes)
 
 
 @contextlib.contextmanager

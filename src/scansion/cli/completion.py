@@ -35,27 +35,32 @@ def _positional(parser: argparse.ArgumentParser) -> list[str]:
     return [c for a in parser._actions if not a.option_strings for c in _choices(a)]
 
 
+def _words(words: list[str]) -> str:
+    """Bash: complete by one of these."""
+    return f"COMPREPLY=($(compgen -W '{' '.join(words)}' -- \"$word\"))"
+
+
 def _bash(parser: argparse.ArgumentParser) -> str:
     cases = []
     for name, verb in verbs(parser).items():
-        options = " ".join(o for a in _options(verb) for o in a.option_strings)
+        options = [o for a in _options(verb) for o in a.option_strings]
         values = "".join(
-            f"        {'|'.join(a.option_strings)}) COMPREPLY=($(compgen -W '{' '.join(_choices(a))}' -- \"$word\")); return ;;\n"
+            f"        {'|'.join(a.option_strings)}) {_words(_choices(a))}; return ;;\n"
             for a in _options(verb)
             if _choices(a)
         )
-        words = " ".join(_positional(verb))
-        files = f"COMPREPLY=($(compgen -W '{words}' -- \"$word\"))" if words else 'COMPREPLY=($(compgen -f -- "$word"))'
+        words = _positional(verb)
+        files = _words(words) if words else 'COMPREPLY=($(compgen -f -- "$word"))'
         cases.append(
             f"    {name})\n"
             + (f'      case "$before" in\n{values}      esac\n' if values else "")
-            + f"      if [[ $word == -* ]]; then COMPREPLY=($(compgen -W '{options}' -- \"$word\")); else {files}; fi ;;\n"
+            + f"      if [[ $word == -* ]]; then {_words(options)}; else {files}; fi ;;\n"
         )
-    first = " ".join([*verbs(parser), *(o for a in _options(parser) for o in a.option_strings)])
+    first = [*verbs(parser), *(o for a in _options(parser) for o in a.option_strings)]
     return (
         "_scansion() {\n"
         '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}"\n'
-        f"  if [[ $COMP_CWORD == 1 ]]; then COMPREPLY=($(compgen -W '{first}' -- \"$word\")); return; fi\n"
+        f"  if [[ $COMP_CWORD == 1 ]]; then {_words(first)}; return; fi\n"
         '  case "${COMP_WORDS[1]}" in\n' + "".join(cases) + "  esac\n}\n"
         "complete -o filenames -F _scansion scansion\n"
     )
@@ -103,7 +108,13 @@ def _fish(parser: argparse.ArgumentParser) -> str:
         seen = f"-n '__fish_seen_subcommand_from {name}'"
         for action in _options(verb):
             names = " ".join(f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}" for o in action.option_strings)
-            value = "" if action.nargs == 0 else f" -x -a {quoted(' '.join(_choices(action)))}" if _choices(action) else " -r"
+            value = (
+                ""
+                if action.nargs == 0
+                else f" -x -a {quoted(' '.join(_choices(action)))}"
+                if _choices(action)
+                else " -r"
+            )
             lines.append(f"complete -c scansion {seen} {names}{value} -d {quoted(action.help or '')}")
         words = _positional(verb)
         if words:

@@ -39,7 +39,7 @@ def run(args: Any) -> int:
     """Convert a file."""
     template = given_template(args)
     source = args.source_format or format_of(args.source)
-    target = args.target_format or (format_of(args.target) if args.target != "-" else source)
+    target = args.target_format or format_of(args.target, source)
     reading = Reading(
         format=source,
         separator=args.separator or "",
@@ -133,14 +133,18 @@ def _text(label: Any) -> str:
 
 def _columns(sequence: _Sequence, args: Any, scheme: str) -> str:
     if sequence.cells is None:
-        raise ValueError(f"{sequence.where}: the tokens have attributes and no words: they can not be written as columns")
+        raise ValueError(
+            f"{sequence.where}: the tokens have attributes and no words: they can not be written as columns"
+        )
     separator = args.output_separator or " "
     lines = []
     for t, cells in enumerate(sequence.cells):
         row = [*cells, *(_text(level[t]) for level in sequence.labels)]
         for cell in row:
             if separator in cell or "\n" in cell or "\r" in cell or (not cell and len(row) == 1):
-                raise ValueError(f"{sequence.where}: {cell!r} can not stand in a column: choose another --output-separator")
+                raise ValueError(
+                    f"{sequence.where}: {cell!r} can not stand in a column: choose another --output-separator"
+                )
         lines.append(separator.join(row) + "\n")
     return "".join(lines) + "\n"
 
@@ -158,7 +162,9 @@ def _items(sequence: _Sequence, args: Any, scheme: str) -> str:
         # cells as attributes, named by their columns
         items = [[(f"{c}={cell}", 1.0) for c, cell in enumerate(cells)] for cells in sequence.cells or ()]
     if len(sequence.labels) > 1:
-        raise ValueError(f"{sequence.where}: CRFsuite's text has one label a token, but there are {len(sequence.labels)} levels")
+        raise ValueError(
+            f"{sequence.where}: CRFsuite's text has one label a token, but there are {len(sequence.labels)} levels"
+        )
     labels = sequence.labels[0] if sequence.labels else [""] * len(items)
     try:
         lines = [write_item(_text(y), _pairs(item)) + "\n" for y, item in zip(labels, items, strict=True)]

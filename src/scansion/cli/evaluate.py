@@ -69,7 +69,9 @@ def _report(truth: list[Any], guess: list[Any], scheme: str, segmental: bool) ->
         table = flat_classification_report(truth, guess, digits=4, zero_division=0, output_dict=True)
         text = flat_classification_report(truth, guess, digits=4, zero_division=0)
         assert isinstance(table, dict) and isinstance(text, str)
-        figures["labels"] = {str(y): row for y, row in table.items() if isinstance(row, dict) and not y.endswith(" avg")}
+        figures["labels"] = {
+            str(y): row for y, row in table.items() if isinstance(row, dict) and not y.endswith(" avg")
+        }
         return figures, text
     # conlleval's rules where they apply: published figures read malformed tags as it does
     rules = "conlleval" if scheme in ("iob1", "iob2", "ioe1", "ioe2") else scheme

@@ -53,7 +53,9 @@ def _summary(model: Any, top: int) -> dict[str, Any]:
         for (name, label), weight in features.items():
             by_label[str(label)].append((weight, name))
         result["state_features"] = {y: _strongest(found, top) for y, found in by_label.items()}
-        result["patterns"] = _strongest(((w, " -> ".join(map(str, p))) for p, w in model.pattern_features_.items()), top)
+        result["patterns"] = _strongest(
+            ((w, " -> ".join(map(str, p))) for p, w in model.pattern_features_.items()), top
+        )
         tied = model.attribute_pattern_features_
         result["attribute_patterns"] = _strongest(
             ((w, f"{name}  {' -> '.join(map(str, p))}") for (name, p), w in tied.items()), top
@@ -98,7 +100,10 @@ def _text(summary: dict[str, Any]) -> str:
         if reading["template"] is not None:
             lines.append(f"template ({reading['dialect']}):")
             lines += ["  " + line for line in reading["template"].splitlines()]
-    for title, rows in (("patterns of labels", summary.get("patterns")), ("attributes with patterns", summary.get("attribute_patterns"))):
+    for title, rows in (
+        ("patterns of labels", summary.get("patterns")),
+        ("attributes with patterns", summary.get("attribute_patterns")),
+    ):
         if rows:
             lines += ["", f"{title}, strongest first"]
             lines += [f"  {weight:+9.4f}  {name}" for name, weight in rows]

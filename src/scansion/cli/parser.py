@@ -48,7 +48,8 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         import scansion
 
-        parser.exit(0, f"scansion {scansion.__version__}\n")
+        print(f"scansion {scansion.__version__}")
+        parser.exit(0)
 
 
 def _separator(text: str) -> str:
@@ -80,7 +81,9 @@ def _strength(text: str) -> Any:
     try:
         values = [float(part) for part in text.split(",")]
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number, or one for each order as in 0.1,1, got {text!r}") from None
+        raise argparse.ArgumentTypeError(
+            f"expected a number, or one for each order as in 0.1,1, got {text!r}"
+        ) from None
     return values[0] if len(values) == 1 else values
 
 
@@ -101,7 +104,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """The parser of the whole command; `only`: the verb that is asked for, if the others' options are not needed."""
+    """The parser of the whole command, or of one verb: the others' options take time to make."""
     parser = _Parser(
         prog="scansion",
         description="Find structure in sequences: labels, segments, and segments inside segments.",
@@ -117,6 +120,8 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     table = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser, prog="scansion")
 
     for name, (summary, example, add) in _VERBS.items():
+        if only in _VERBS and only != name:
+            continue
         verb = table.add_parser(
             name,
             help=summary,
@@ -124,8 +129,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
             epilog=f"example: {example}",
             parents=[everywhere],
         )
-        if only is None or only == name:
-            add(verb)
+        add(verb)
     return parser
 
 
@@ -138,25 +142,45 @@ def _form(parser: argparse.ArgumentParser, tagging: bool = False) -> None:
     """Options that say how a file is to be read; for tagging, the model says it unless they are given."""
     group = parser.add_argument_group("the file" + (" (as in training, unless said otherwise)" if tagging else ""))
     group.add_argument("--format", choices=FORMATS, help="what the file holds; by its name unless given")
-    group.add_argument("--separator", type=_separator, metavar="TEXT", help="between columns: tab, comma, or any text; default: spaces and tabs")
+    group.add_argument(
+        "--separator",
+        type=_separator,
+        metavar="TEXT",
+        help="between columns: tab, comma, or any text; default: spaces and tabs",
+    )
     group.add_argument("--comment", metavar="PREFIX", help="pass over lines that begin so, as '#'")
     group.add_argument(
         "--labels",
         type=_numbers,
         action="append",
         metavar="COLUMN",
-        help="the column of the labels, from 0 on or =-1 for the last (default); two (--labels 2,3) are two levels, the outer one first",
+        help="the column of the labels, from 0 on or =-1 for the last (default); two (--labels 2,3) are two levels, "
+        "the outer one first",
     )
 
 
 def _train(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", nargs="+", metavar="DATA", help="files to learn from, gzip or plain; - for standard input")
+    parser.add_argument(
+        "data", nargs="+", metavar="DATA", help="files to learn from, gzip or plain; - for standard input"
+    )
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="where to write the model")
     _form(parser)
     group = parser.add_argument_group("the model")
-    group.add_argument("--model", choices=MODELS, default="crf", help="labels, segments, or segments inside segments (default: crf)")
-    group.add_argument("--order", type=_at_least(0), metavar="N", help="longest label dependency; default: 1, or 0 if the template has no B")
-    group.add_argument("--max-length", type=_length, metavar="N", help="semicrf: longest segment, or by-label (default: the longest one seen)")
+    group.add_argument(
+        "--model", choices=MODELS, default="crf", help="labels, segments, or segments inside segments (default: crf)"
+    )
+    group.add_argument(
+        "--order",
+        type=_at_least(0),
+        metavar="N",
+        help="longest label dependency; default: 1, or 0 if the template has no B",
+    )
+    group.add_argument(
+        "--max-length",
+        type=_length,
+        metavar="N",
+        help="semicrf: longest segment, or by-label (default: the longest one seen)",
+    )
     group.add_argument("--scheme", choices=SCHEMES, default="auto", help="how labels mark segments (default: guessed)")
     group.add_argument("--partial", action="store_true", help="labels may be unknown, '?', or one of several, 'A|B'")
     group = parser.add_argument_group("features")
@@ -172,54 +196,109 @@ def _train(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--c1", type=_strength, metavar="X", help="strength of the L1 penalty (default: 0)")
     group.add_argument("--c2", type=_strength, metavar="X", help="strength of the L2 penalty (default: 1)")
     group.add_argument("--max-iterations", type=_at_least(0), metavar="N", help="stop after so many")
-    group.add_argument("--dev", metavar="FILE", help="development data: stop when the score on them no longer rises, keep the best")
-    group.add_argument("--patience", type=_at_least(1), metavar="N", help="with --dev: iterations to wait (default: 10)")
-    group.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)")
+    group.add_argument(
+        "--dev", metavar="FILE", help="development data: stop when the score on them no longer rises, keep the best"
+    )
+    group.add_argument(
+        "--patience", type=_at_least(1), metavar="N", help="with --dev: iterations to wait (default: 10)"
+    )
+    group.add_argument(
+        "-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)"
+    )
     group.add_argument("--seed", type=_at_least(0), metavar="N", help="of the online algorithms")
-    group.add_argument("--set", dest="settings", type=_setting, action="append", default=[], metavar="NAME=VALUE", help="another parameter of the estimator")
+    group.add_argument(
+        "--set",
+        dest="settings",
+        type=_setting,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another parameter of the estimator",
+    )
     group.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
 
 
 def _tag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="what train wrote")
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="what to label, gzip or plain; - (default) for standard input")
+    parser.add_argument(
+        "file",
+        nargs="?",
+        default="-",
+        metavar="FILE",
+        help="what to label, gzip or plain; - (default) for standard input",
+    )
     parser.add_argument("-o", "--output", default="-", metavar="FILE", help="where to write (default: standard output)")
     _form(parser, tagging=True)
     group = parser.add_argument_group("answers")
     group.add_argument("--kbest", type=_at_least(1), metavar="K", help="the K best, with their probabilities")
     group.add_argument("--marginals", action="store_true", help="the probability of each label that is given")
     group.add_argument("--all-marginals", action="store_true", help="the probabilities of all labels")
-    group.add_argument("--constraints", action="store_true", help="the file's labels are known: keep them; '?' is unknown, 'A|B' one of these")
-    group.add_argument("--compressed", action="store_true", help="the labels that a sequence goes through, and not where")
+    group.add_argument(
+        "--constraints",
+        action="store_true",
+        help="the file's labels are known: keep them; '?' is unknown, 'A|B' one of these",
+    )
+    group.add_argument(
+        "--compressed", action="store_true", help="the labels that a sequence goes through, and not where"
+    )
     group.add_argument("--html", metavar="FILE", help="also write a page to look at (the first 200 sequences)")
-    group.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)")
+    group.add_argument(
+        "-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)"
+    )
 
 
 def _evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="what train wrote")
-    parser.add_argument("file", nargs="?", default="-", metavar="FILE", help="labelled sequences; - (default) for standard input")
+    parser.add_argument(
+        "file", nargs="?", default="-", metavar="FILE", help="labelled sequences; - (default) for standard input"
+    )
     _form(parser, tagging=True)
-    parser.add_argument("--scheme", choices=SCHEMES, default="auto", help="how labels mark segments (default: the model's, or guessed)")
+    parser.add_argument(
+        "--scheme", choices=SCHEMES, default="auto", help="how labels mark segments (default: the model's, or guessed)"
+    )
     parser.add_argument("--json", action="store_true", help="write JSON")
-    parser.add_argument("-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)")
+    parser.add_argument(
+        "-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)"
+    )
 
 
 def _inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="what train wrote")
-    parser.add_argument("--top", type=_at_least(0), default=20, metavar="N", help="so many of the strongest features of each kind (default: 20)")
+    parser.add_argument(
+        "--top",
+        type=_at_least(0),
+        default=20,
+        metavar="N",
+        help="so many of the strongest features of each kind (default: 20)",
+    )
     parser.add_argument("--html", metavar="FILE", help="write a page to look at")
     parser.add_argument("--json", action="store_true", help="write JSON")
 
 
 def _convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="IN", help="the file to read, gzip or plain; - for standard input")
-    parser.add_argument("target", nargs="?", default="-", metavar="OUT", help="the file to write (default: standard output)")
+    parser.add_argument(
+        "target", nargs="?", default="-", metavar="OUT", help="the file to write (default: standard output)"
+    )
     group = parser.add_argument_group("what is read")
     group.add_argument("--from", dest="source_format", choices=FORMATS, help="by its name unless given")
-    group.add_argument("--from-scheme", choices=SCHEMES, default="auto", help="default: guessed from the first sequences")
-    group.add_argument("--separator", type=_separator, metavar="TEXT", help="between columns: tab, comma, or any text; default: spaces and tabs")
+    group.add_argument(
+        "--from-scheme", choices=SCHEMES, default="auto", help="default: guessed from the first sequences"
+    )
+    group.add_argument(
+        "--separator",
+        type=_separator,
+        metavar="TEXT",
+        help="between columns: tab, comma, or any text; default: spaces and tabs",
+    )
     group.add_argument("--comment", metavar="PREFIX", help="pass over lines that begin so, as '#'")
-    group.add_argument("--labels", type=_numbers, action="append", metavar="COLUMN", help="the column(s) of the labels (default: =-1, the last)")
+    group.add_argument(
+        "--labels",
+        type=_numbers,
+        action="append",
+        metavar="COLUMN",
+        help="the column(s) of the labels (default: =-1, the last)",
+    )
     group.add_argument("--no-labels", action="store_true", help="there are no labels")
     group = parser.add_argument_group("what is written")
     group.add_argument("--to", dest="target_format", choices=FORMATS, help="by its name unless given")
@@ -229,7 +308,9 @@ def _convert(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--features", choices=tuple(BUILT_IN), help="make attributes by a built-in template")
     group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
     group.add_argument("--columns", type=_numbers, metavar="C,C", help="the columns that the template counts 0, 1, ...")
-    group.add_argument("--output-separator", type=_separator, default="\t", metavar="TEXT", help="between columns (default: tab)")
+    group.add_argument(
+        "--output-separator", type=_separator, default="\t", metavar="TEXT", help="between columns (default: tab)"
+    )
 
 
 def _demo(parser: argparse.ArgumentParser) -> None:

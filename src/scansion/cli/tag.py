@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,7 +13,6 @@ from scansion.cli.common import check_target, load_model, note, open_output, rea
 from scansion.cli.tagger import Tagger
 from scansion.formats import Block, read
 from scansion.formats.blocks import cut
-from scansion.formats.targets import detect, spans_of
 
 __all__ = ["run"]
 
@@ -130,6 +128,8 @@ def _trajectories(tagger: Tagger, block: Block, data: Any, known: Any) -> bytes:
 
 
 def _json(entry: dict[str, Any]) -> str:
+    import json
+
     return json.dumps(entry, ensure_ascii=False) + "\n"
 
 
@@ -164,6 +164,8 @@ def _answer(tagger: Tagger, config: Any) -> dict[str, Any]:
     """A configuration as JSON has it: labels, spans, or levels of spans."""
     if tagger.kind == "crf" and tagger.scheme is None:
         return {"labels": list(config)}
+    from scansion.formats.targets import spans_of
+
     levels = tagger.segments(config, tagger.scheme or "iob2")
     found = [[list(span) for span in spans_of(level, tagger.scheme)] for level in levels]
     return {"levels": found} if tagger.kind == "hierarchical" else {"spans": found[0]}
@@ -173,6 +175,8 @@ class _Page:
     """Sequences for the page that `scansion.display` makes."""
 
     def __init__(self, tagger: Tagger) -> None:
+        from scansion.formats.targets import detect
+
         self.tagger = tagger
         self.entries: list[Any] = []
         self.left_out = 0
@@ -208,6 +212,8 @@ class _Page:
             self.entries.append(entry)
 
     def _levels(self, config: Any) -> list[list[tuple[int, int, str]]]:
+        from scansion.formats.targets import spans_of
+
         levels = self.tagger.segments(config, self.scheme)
         return [[(u, v, str(y)) for u, v, y in spans_of(level, self.scheme)] for level in levels]
 

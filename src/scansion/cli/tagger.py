@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from scansion.data import Dataset, Targets
+from scansion.data import Dataset
 from scansion.formats import Block, Reading
-from scansion.formats.targets import file_labels, labels_of, segment_constraints
-from scansion.schemes import segments
 from scansion.template import Template
 
 __all__ = ["Tagger"]
@@ -49,16 +46,19 @@ class Tagger:
 
     def known(self, block: Block) -> Any:
         """What a block's labels say, as constraints."""
+        from scansion.formats.targets import labels_of, segment_constraints
+
         if self.kind == "hierarchical":
             return self._known_levels(block)
         rows = labels_of(block, True, self.scheme)
         if self.kind == "crf":
             return rows
-        constraints: Targets = segment_constraints(rows, self.scheme or "plain", self.labels)
-        return constraints
+        return segment_constraints(rows, self.scheme or "plain", self.labels)
 
     def _known_levels(self, block: Block) -> list[Any]:
         """What a block's labels say of each level: labels, and where segments end."""
+        from scansion.formats.targets import OUTSIDE, labels_of, segment_constraints
+
         classes = list(self.model.classes_.values())
         levels = []
         for k, labels in enumerate(classes):
@@ -66,9 +66,9 @@ class Tagger:
             assert targets.ends is not None
             inner = k == len(classes) - 1
             # above the bottom, neighbours outside are one segment
-            outside = np.array([y == "O" for y in labels])
+            outside = np.array([y == OUTSIDE for y in labels])[targets.labels] & (targets.labels >= 0)
             both = np.zeros(len(targets.ends), np.bool_)
-            both[:-1] = outside[targets.labels[:-1]] & outside[targets.labels[1:]]
+            both[:-1] = outside[:-1] & outside[1:]
             ends = targets.ends if inner or self.scheme == "plain" else np.where(both, 0, targets.ends)
             levels.append(([None if y < 0 else labels[y] for y in targets.labels.tolist()], ends.tolist()))
         cuts = block.offsets.tolist()
@@ -101,6 +101,8 @@ class Tagger:
         """A configuration as the labels that a file has, for each level."""
         if self.kind == "crf":
             return [list(config)]
+        from scansion.formats.targets import file_labels
+
         if self.kind == "semicrf":
             return [file_labels(config, size, self.scheme or "plain")]
         return [file_labels(level, size, self.scheme or "plain") for level in config.values()]
@@ -108,6 +110,8 @@ class Tagger:
     def segments(self, config: Any, scheme: str) -> list[list[tuple[int, int, Any]]]:
         """A configuration as segments, for each level; scheme: how labels mark them."""
         if self.kind == "crf":
+            from scansion.schemes import segments
+
             return [[tuple(s) for s in segments(config, scheme)]]
         levels = [config] if self.kind == "semicrf" else config.values()
         return [[tuple(segment) for segment in level] for level in levels]
@@ -121,13 +125,3 @@ class Tagger:
         for start, stop, label in config:
             codes[start:stop] = number[label]
         return codes
-
-
-def probabilities(values: npt.NDArray[np.float64]) -> list[str]:
-    """Probabilities as text."""
-    return [f"{p:.6f}" for p in values.tolist()]
-
-
-def names(labels: Sequence[Any]) -> list[str]:
-    """Labels as text."""
-    return [str(y) for y in labels]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -78,11 +78,11 @@ class _Reader:
     def sequences(self, path: str, frozen: bool = False) -> _Sequences:
         """The sequences of one file."""
         result = _Sequences()
-        form = self.args.format or (format_of(path) if path != "-" else self.reading.format)
-        for block in read(path, replace(self.reading, format=form)):
+        form = self.args.format or format_of(path, self.reading.format)
+        for block in read(path, self.reading._replace(format=form)):
             if not self.settled and len(block):
                 self._settle(block)
-            block.reading = replace(self.reading, format=form)
+            block.reading = self.reading._replace(format=form)
             if len(block):
                 result.y.extend(self._targets(block))
                 result.parts.append(block.dataset(self.template, self.vocabulary, frozen))
@@ -105,7 +105,7 @@ class _Reader:
         if block.rows is not None:
             self._check_columns(block)
         if self.template is not None:
-            self.reading = replace(self.reading, template=self.template.text, dialect=self.template.dialect)
+            self.reading = self.reading._replace(template=self.template.text, dialect=self.template.dialect)
         self._settle_scheme(block)
 
     def _label_columns(self, block: Block) -> set[int]:
@@ -127,7 +127,7 @@ class _Reader:
         scheme = "iob2" if given and isinstance(given[0], (Spans, Levels)) else None
         if self.kind != "crf" and scheme is None:
             scheme = detect(given)
-        self.reading = replace(self.reading, scheme=scheme)
+        self.reading = self.reading._replace(scheme=scheme)
 
     def _targets(self, block: Block) -> list[Any]:
         if self.kind == "crf":
@@ -146,7 +146,9 @@ class _Reader:
     def _depth(block: Block) -> int:
         counts = {len(given) if isinstance(given, Levels) else 1 for given in block.labels()}
         if len(counts) > 1 or counts == {1}:
-            raise FormatError(block.path, block.numbers[0], 'a hierarchical model needs "levels", as many for each sequence')
+            raise FormatError(
+                block.path, block.numbers[0], 'a hierarchical model needs "levels", as many for each sequence'
+            )
         return counts.pop()
 
 
@@ -154,6 +156,8 @@ def run(args: Any) -> int:
     """Train a model and save it."""
     begun = time.perf_counter()
     check_target(args.output)
+    kind, parameters = _parameters(args)
+    kind(**parameters)._settings()  # says what is wrong with them before the work begins
     reader = _Reader(args)
     data = _Sequences()
     for path in args.data:
@@ -169,7 +173,7 @@ def run(args: Any) -> int:
         dev = reader.sequences(args.dev, frozen=True)
         if not dev.y:
             raise FormatError(args.dev, None, "there are no sequences in it")
-    estimator = _estimator(args, reader)
+    estimator = kind(**_reader_parameters(reader, args) | parameters)
     if not args.quiet:
         names = ", ".join(map(shown, args.data))
         note(f"read {len(X)} sequences, {X.n_tokens} tokens, {len(X.vocabulary)} attributes from {names}")
@@ -185,57 +189,61 @@ def run(args: Any) -> int:
     return 0
 
 
-def _estimator(args: Any, reader: _Reader) -> Any:
-    """The estimator with the parameters of the command line."""
+def _parameters(args: Any) -> tuple[Any, dict[str, Any]]:
+    """The estimator's class, and the parameters that the command line gives."""
     import scansion
 
-    template = reader.template
-    kinds = {"crf": "CRF", "semicrf": "SemiCRF", "hierarchical": "HierarchicalCRF"}
-    kind = getattr(scansion, kinds[reader.kind])
+    kind = getattr(scansion, {"crf": "CRF", "semicrf": "SemiCRF", "hierarchical": "HierarchicalCRF"}[args.model])
     known = kind._parameter_names()
-    parameters: dict[str, Any] = {
-        "algorithm": args.algorithm,
-        "max_iterations": args.max_iterations,
-        "n_jobs": args.jobs,
-        "verbose": not args.quiet,
-    }
-    optional = {
+    if args.max_length is not None and args.model != "semicrf":
+        raise UsageError("--max-length goes with --model semicrf")
+    given = {
         "order": args.order,
+        "max_length": args.max_length,
+        "algorithm": args.algorithm,
         "c1": args.c1,
         "c2": args.c2,
+        "max_iterations": args.max_iterations,
         "min_freq": args.min_freq,
         "patience": args.patience,
         "random_state": args.seed,
         "all_possible_states": args.all_possible_states or None,
         "all_possible_transitions": args.all_possible_transitions or None,
+        "n_jobs": args.jobs,
+        "verbose": not args.quiet,
     }
-    if args.max_length is not None:
-        if reader.kind != "semicrf":
-            raise UsageError("--max-length goes with --model semicrf")
-        optional["max_length"] = args.max_length
-    for name, value in optional.items():
-        if value is not None and name not in known:
-            raise UsageError(f"--{name.replace('_', '-')} does not go with --model {reader.kind}")
-    if template is not None and reader.kind != "hierarchical":
-        optional["attribute_orders"] = template.attribute_orders or None
-        if args.order is None and not template.bigrams:
-            optional["order"] = 0
-    parameters |= {name: value for name, value in optional.items() if value is not None}
-    # what begins, fills and ends a segment: with its labels' tags a chain sees as much
-    parts = ("start", "inside", "end")
-    prefixes: dict[str, Any] = {"U": parts, "u": parts} if template is not None else {"": parts}
-    if reader.kind == "semicrf":
-        parameters["attribute_parts"] = prefixes
-        parameters["length_features"] = ("bins",)
-    elif reader.kind == "hierarchical":
-        if template is not None:
-            prefixes |= {"B": "transition", "b": "transition", "*": ("inside", "transition")}
-        levels = [f"level{k}" for k in range(reader.depth)]
-        parameters["levels"] = levels
-        parameters["attribute_parts"] = {level: prefixes for level in levels}
-        parameters["max_length"] = {level: "free" for level in levels[:-1]}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    for name in parameters:
+        if name not in known:
+            raise UsageError(f"--{name.replace('_', '-')} does not go with --model {args.model}")
     for name, value in args.settings:
         if name not in known:
             raise UsageError(f"--set {name}: {kind.__name__} has no such parameter; it has {', '.join(known)}")
         parameters[name] = value
-    return kind(**parameters)
+    return kind, parameters
+
+
+def _reader_parameters(reader: _Reader, args: Any) -> dict[str, Any]:
+    """Parameters that follow from the template and the data."""
+    template = reader.template
+    # what begins, fills and ends a segment: with its labels' tags a chain sees as much
+    parts = ("start", "inside", "end")
+    prefixes: dict[str, Any] = {"U": parts, "u": parts} if template is not None else {"": parts}
+    result: dict[str, Any] = {}
+    if reader.kind == "hierarchical":
+        if template is not None:
+            prefixes |= {"B": "transition", "b": "transition", "*": ("inside", "transition")}
+        levels = [f"level{k}" for k in range(reader.depth)]
+        result["levels"] = levels
+        result["attribute_parts"] = dict.fromkeys(levels, prefixes)
+        result["max_length"] = dict.fromkeys(levels[:-1], "free")
+        return result
+    if reader.kind == "semicrf":
+        result["attribute_parts"] = prefixes
+        result["length_features"] = ("bins",)
+    if template is not None:
+        if template.attribute_orders:
+            result["attribute_orders"] = template.attribute_orders
+        if not template.bigrams:
+            result["order"] = 0
+    return result

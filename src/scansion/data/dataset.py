@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +18,9 @@ import numpy.typing as npt
 from scansion import _core
 from scansion._core import Vocabulary
 from scansion.lattice import checks
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["Dataset", "Vocabulary", "encode"]
 
@@ -189,6 +191,7 @@ class Dataset:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a safetensors file: beside it first, then in its place, so that `path` is never half written."""
         import secrets
+        from pathlib import Path
 
         from safetensors.numpy import save_file
 
@@ -229,6 +232,8 @@ class Dataset:
         ValueError
             If the file is damaged or is not a data set.
         """
+        from pathlib import Path
+
         try:
             arrays = _read(Path(path), mmap)
             vocabulary = Vocabulary.from_arrays(arrays.pop("vocabulary.text"), arrays.pop("vocabulary.offsets"))

@@ -1,14 +1,14 @@
-"""Reading and writing sequences: columns, CRFsuite's items, JSON lines; plain or gzip, from files or standard input.
+r"""Reading and writing sequences: columns, CRFsuite's items, JSON lines; plain or gzip, from files or standard input.
 
 ===========  ===========================================================================================================
 format       a file holds
 ===========  ===========================================================================================================
 columns      CoNLL's: one token a line, its cells separated by spaces and tabs or by a given separator; blank lines
              between sequences; one or more columns are labels
-crfsuite     one token a line: label, then attributes ``name`` or ``name:weight``, separated by tabs; ``\\:`` and ``\\\\``
+crfsuite     one token a line: label, then attributes ``name`` or ``name:weight``, separated by tabs; ``\:`` and ``\\``
              in names; blank lines between sequences
 jsonl        one sequence a line: an object with "tokens" (strings, lists of cells, or objects of attributes), and
-             "labels" (one a token), "spans" (``[start, stop, label]``) or "levels" (lists of spans, the outermost first)
+             "labels" (one a token), "spans" (``[start, stop, label]``) or "levels" (lists of spans, the outer first)
 ===========  ===========================================================================================================
 
 Text is UTF-8. Errors are `FormatError`, ``file:line: message``.

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import io
 import os
 import sys
-import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 __all__ = ["FormatError", "format_of", "lines", "open_binary", "shown", "without_mark"]
 
-_EXTENSIONS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".crfsuite": "crfsuite", ".crf": "crfsuite"}
+_EXTENSIONS = {
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
+    **dict.fromkeys((".crfsuite", ".crf"), "crfsuite"),
+    **dict.fromkeys((".txt", ".conll", ".conllu", ".tsv", ".csv", ".col", ".iob", ".bio"), "columns"),
+}
 
 
 class FormatError(ValueError):
@@ -40,10 +42,10 @@ def shown(path: str) -> str:
     return "<stdin>" if path == "-" else path
 
 
-def format_of(path: str) -> str:
-    """The format that a file's name stands for: jsonl by .jsonl and .json, crfsuite by .crfsuite, else columns."""
+def format_of(path: str, otherwise: str = "columns") -> str:
+    """The format that a file's name stands for: .jsonl, .crfsuite, .txt; `otherwise` if it tells nothing."""
     name = path[:-3] if path.lower().endswith(".gz") else path
-    return _EXTENSIONS.get(os.path.splitext(name)[1].lower(), "columns")
+    return _EXTENSIONS.get(os.path.splitext(name)[1].lower(), otherwise)
 
 
 @contextlib.contextmanager
@@ -61,10 +63,15 @@ def open_binary(path: str) -> Iterator[BinaryIO]:
         # standard input is not closed
         raw: Any = sys.stdin.buffer if path == "-" else stack.enter_context(open(path, "rb"))
         stream: Any = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
-        if stream.peek(2)[:2] == b"\x1f\x8b":
-            stream = stack.enter_context(gzip.GzipFile(fileobj=stream, mode="rb"))
-        try:
+        if stream.peek(2)[:2] != b"\x1f\x8b":
             yield stream
+            return
+        import gzip
+        import zlib
+
+        try:
+            unpacked: Any = stack.enter_context(gzip.GzipFile(fileobj=stream, mode="rb"))
+            yield unpacked
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
             raise FormatError(path, None, f"the gzip data are damaged: {error}") from error
 
@@ -77,7 +84,9 @@ def lines(stream: BinaryIO, path: str) -> Iterator[tuple[int, str]]:
         try:
             text = raw.decode()
         except UnicodeDecodeError:
-            raise FormatError(path, number, "the line is not valid UTF-8; convert the file, with iconv for instance") from None
+            raise FormatError(
+                path, number, "the line is not valid UTF-8; convert the file, with iconv for instance"
+            ) from None
         yield number, text.rstrip("\r\n")
 
 

@@ -6,7 +6,6 @@ A block knows its sequences' attributes (a `Dataset`), their words, and the labe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -15,8 +14,6 @@ import numpy.typing as npt
 from scansion import _core
 from scansion.data import Dataset, Vocabulary, encode
 from scansion.formats.base import FormatError, lines, open_binary, without_mark
-from scansion.formats.crfsuite import read_items
-from scansion.formats.jsonlines import read_objects
 from scansion.reading import Reading
 from scansion.template import Template
 
@@ -28,7 +25,6 @@ BLOCK_SEQUENCES = 1000
 Codes = tuple[npt.NDArray[np.int32], list[str]]
 
 
-@dataclass
 class Block:
     """Some sequences of a file.
 
@@ -48,13 +44,23 @@ class Block:
         The line where each sequence begins, for errors; empty for columns.
     """
 
-    path: str
-    reading: Reading
-    rows: _core.Columns | None = None
-    items: list[Any] | None = None
-    objects: list[dict[str, Any]] = field(default_factory=list)
-    targets: list[Any] = field(default_factory=list)
-    numbers: list[int] = field(default_factory=list)
+    def __init__(
+        self,
+        path: str,
+        reading: Reading,
+        rows: _core.Columns | None = None,
+        items: list[Any] | None = None,
+        objects: Sequence[dict[str, Any]] = (),
+        targets: Sequence[Any] = (),
+        numbers: Sequence[int] = (),
+    ) -> None:
+        self.path = path
+        self.reading = reading
+        self.rows = rows
+        self.items = items
+        self.objects = objects
+        self.targets = targets
+        self.numbers = numbers
 
     def __len__(self) -> int:
         return len(self.rows) if self.rows is not None else len(self.items or ())
@@ -74,7 +80,9 @@ class Block:
         found = [self._column(c) for c in given]
         if len(self.rows) and wanted > len(found):
             raise FormatError(
-                self.path, None, f"the template reads column {wanted - 1}, but there are {len(found)} columns, 0 to {len(found) - 1}"
+                self.path,
+                None,
+                f"the template reads column {wanted - 1}, but there are {len(found)} columns, 0 to {len(found) - 1}",
             )
         return found[:wanted]
 
@@ -103,7 +111,11 @@ class Block:
         """A word for each token, to show: its first cell, or the first of its attributes."""
         if self.rows is not None:
             column = self.feature_columns(1)[0] if self.rows.n_tokens else 0
-            return cut(strings(self.rows.column(column)), self.offsets) if self.rows.n_tokens else [[] for _ in range(len(self))]
+            return (
+                cut(strings(self.rows.column(column)), self.offsets)
+                if self.rows.n_tokens
+                else [[] for _ in range(len(self))]
+            )
         return [[_first(token) for token in x] for x in self.items or ()]
 
     def labels(self, level: int = 0) -> list[list[Any]]:
@@ -153,8 +165,12 @@ def read(path: str, reading: Reading) -> Iterator[Block]:
         if reading.format == "columns":
             yield from _columns(stream, path, reading)
         elif reading.format == "crfsuite":
+            from scansion.formats.crfsuite import read_items
+
             yield from _gathered(read_items(lines(stream, path), path), path, reading)
         else:
+            from scansion.formats.jsonlines import read_objects
+
             yield from _gathered(read_objects(lines(stream, path), path), path, reading)
 
 
@@ -184,7 +200,9 @@ def _columns(stream: BinaryIO, path: str, reading: Reading) -> Iterator[Block]:
             return
 
 
-def _gathered(read: Iterator[tuple[int, Any, Any, dict[str, Any] | None]], path: str, reading: Reading) -> Iterator[Block]:
+def _gathered(
+    read: Iterator[tuple[int, Any, Any, dict[str, Any] | None]], path: str, reading: Reading
+) -> Iterator[Block]:
     """Sequences (line, tokens, targets, object) some at a time; tokens that are cells become columns."""
     gathered: list[tuple[int, Any, Any, dict[str, Any] | None]] = []
     for entry in read:
@@ -216,4 +234,3 @@ def _block(gathered: list[tuple[int, Any, Any, dict[str, Any] | None]], path: st
                 raise FormatError(path, number, f"a token has {len(row)} cells where those before have {width}")
         cells.append(rows)
     return Block(path, reading, _core.Columns.from_rows(cells, width), None, objects, targets, numbers)
-

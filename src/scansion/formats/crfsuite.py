@@ -53,7 +53,9 @@ def _attribute(text: str, path: str, number: int) -> tuple[str, float]:
         value = math.nan
     if not math.isfinite(value):
         raise FormatError(
-            path, number, f"attribute {text[:60]!r} has the weight {weight[:40]!r}, which is no number; write \\: for a colon in a name"
+            path,
+            number,
+            f"attribute {text[:60]!r} has the weight {weight[:40]!r}, which is no number; a colon in a name is \\:",
         )
     return _ESCAPE.sub(r"\1", name), value
 

@@ -19,9 +19,7 @@ class Levels(list[Spans]):
     """Spans of several levels, the outermost first."""
 
 
-def read_objects(
-    lines: Iterable[tuple[int, str]], path: str
-) -> Iterator[tuple[int, list[Any], Any, dict[str, Any]]]:
+def read_objects(lines: Iterable[tuple[int, str]], path: str) -> Iterator[tuple[int, list[Any], Any, dict[str, Any]]]:
     """Line, tokens, targets (labels, `Spans` or `Levels`; None) and the object of each sequence."""
     for number, line in lines:
         if not line.strip():

@@ -17,7 +17,16 @@ from scansion.formats.base import FormatError
 from scansion.formats.blocks import Block
 from scansion.formats.jsonlines import Levels, Spans
 
-__all__ = ["OUTSIDE", "detect", "file_labels", "known_cells", "labels_of", "segment_constraints", "segments_of", "spans_of"]
+__all__ = [
+    "OUTSIDE",
+    "detect",
+    "file_labels",
+    "known_cells",
+    "labels_of",
+    "segment_constraints",
+    "segments_of",
+    "spans_of",
+]
 
 OUTSIDE = "O"
 UNKNOWN = "?"
@@ -26,7 +35,8 @@ UNKNOWN = "?"
 def known_cells(labels: Sequence[Any]) -> list[Any]:
     """Labels of which some may be unknown: "?" becomes None, "A|B" a set."""
     return [
-        None if y == UNKNOWN else frozenset(y.split("|")) if isinstance(y, str) and "|" in y.strip("|") else y for y in labels
+        None if y == UNKNOWN else frozenset(y.split("|")) if isinstance(y, str) and "|" in y.strip("|") else y
+        for y in labels
     ]
 
 
@@ -113,7 +123,7 @@ def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequ
     labels : the model's
     """
     number = {label: i for i, label in enumerate(labels)}
-    roles = {tag: role for tag, role in schemes._ROLES.get(scheme, {}).items()}
+    roles = schemes._ROLES.get(scheme, {})
 
     def parts(tag: Any, where: str) -> tuple[str, int]:
         """Role ("O" outside, "" for plain labels) and number of a tag."""
