@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scansion.data import Trajectory
+    from scansion.display import display as display
     from scansion.lattice import (
         BOS,
         EOS,
@@ -39,7 +40,7 @@ _HOME = {
     "Trajectory": "scansion.data",
     "load": "scansion.models.files",
 }
-_MODULES = ("data", "features", "lattice", "metrics", "reference", "schemes")
+_MODULES = ("data", "display", "features", "lattice", "metrics", "reference", "schemes")
 
 __all__ = [
     "BOS",

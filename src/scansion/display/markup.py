@@ -65,10 +65,10 @@ def json_script(data: Any, **attributes: Any) -> Markup:
 
 def number(value: float, digits: int = 3) -> str:
     """A number for people: thousands apart, `digits` significant digits, a true minus sign."""
-    if isinstance(value, int) or float(value).is_integer():
-        text = f"{int(value):,}" if abs(value) < 1e15 else f"{value:.{digits}g}"
-    elif abs(value) >= 10 ** max(digits - 1, 0) and abs(value) < 1e15:
-        text = f"{value:,.{1 if abs(value) < 1e4 else 0}f}"
+    if isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e15):
+        text = f"{int(value):,}"
+    elif 1 <= abs(value) < 1e15:
+        text = f"{value:,.{max(0, digits - len(str(int(abs(value)))))}f}"
     else:
         text = f"{value:.{digits}g}"
     return text.replace("-", "\u2212") if text.startswith("-") else text

@@ -32,7 +32,7 @@ class Page:
 
     def __init__(self, title: str, body: Markup) -> None:
         self.title = title
-        self._body = body
+        self.body = body
 
     @property
     def html(self) -> str:
@@ -48,14 +48,16 @@ class Page:
             ],
             "\n",
         )
-        root = element("div", self._body, class_="scansion page")
+        root = element("div", self.body, class_="scansion page")
         script = element("script", _asset("page.js"))
-        return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{root}\n{script}\n</body>\n</html>\n'
+        return (
+            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{root}\n{script}\n</body>\n</html>\n'
+        )
 
     def _repr_html_(self) -> str:
         """A fragment for notebooks: styles hold for it alone, and it is readable without its script."""
         style, script = element("style", _asset("page.css")), element("script", _asset("page.js"))
-        return element("div", style, self._body, script, class_="scansion cell-output")
+        return element("div", style, self.body, script, class_="scansion cell-output")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the document; returns where it is."""

@@ -171,7 +171,9 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
 
 def chip(palette: Palette, label: Any, suffix: Any = None) -> Markup:
     """A label in its colour."""
-    return element("span", label, None if suffix is None else element("small", suffix), class_=f"chip {palette.css(label)}")
+    return element(
+        "span", label, None if suffix is None else element("small", suffix), class_=f"chip {palette.css(label)}"
+    )
 
 
 # ---- one sequence ----------------------------------------------------------------------------------------------------
@@ -298,10 +300,9 @@ def _flow(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.NDA
             p = float(entry.marginals[t, chosen[t]])
             if p < 0.95:
                 doubt = f' style="--doubt:{min(1.0, 1.6 * (1.0 - p)):.2f}"'
-        cells.append(
-            f'<span class="cell"{style}><span class="token{" doubtful" if doubt else ""}"{doubt}>{_visible(token)}</span>'
-            f"{''.join(pieces[t])}</span>"
-        )
+        look = "token doubtful" if doubt else "token"
+        word = f'<span class="{look}"{doubt}>{_visible(token)}</span>'
+        cells.append(f'<span class="cell"{style}>{word}{"".join(pieces[t])}</span>')
     text = f"{number(size)} tokens with {number(sum(map(len, entry.levels)))} segments"
     return element("div", Markup("".join(cells)), class_="flow", role="group", aria_label=text)
 
@@ -349,13 +350,13 @@ def _alternatives(entry: Sequence, palette: Palette) -> Markup | None:
     rows = []
     for i, (levels, p) in enumerate(entry.alternatives):
         differing = [
-            (d, span)
+            span
             for d, level in enumerate(levels)
             for span in level
             if d >= len(entry.levels) or span not in set(entry.levels[d])
         ]
         chips: list[Any] = []
-        for d, (start, stop, label) in differing[:_MOST_CHIPS]:
+        for start, stop, label in differing[:_MOST_CHIPS]:
             spans = f"{start + 1}" if stop == start + 1 else f"{start + 1}\u2013{stop}"
             text = element("span", _excerpt(entry, start, stop, 28), class_="quote")
             chips.append(element("span", chip(palette, label, spans), " ", text, class_="change"))
@@ -371,7 +372,9 @@ def _alternatives(entry: Sequence, palette: Palette) -> Markup | None:
         )
     head = element("tr", *(element("th", name, scope="col") for name in ("", "Probability", "What differs")))
     table = element("table", element("thead", head), element("tbody", *rows), class_="alternatives")
-    return element("details", element("summary", f"Alternatives ({len(rows)})"), element("div", table, class_="scroll"), open=True)
+    return element(
+        "details", element("summary", f"Alternatives ({len(rows)})"), element("div", table, class_="scroll"), open=True
+    )
 
 
 def meter(p: float) -> Markup:
@@ -395,23 +398,28 @@ def _heat_map(entry: Sequence, chosen: npt.NDArray[np.int64]) -> Markup | None:
             p = entry.marginals[t, y]
             mark = ' class="on"' if chosen[t] == y else ""
             cells.append(
-                f'<rect x="{t * width + 1}" y="{place[y] * _HEAT_ROW + 1}" width="{width - 2}" height="{_HEAT_ROW - 2}" '
-                f'fill-opacity="{p:.2f}"{mark}/>'
+                f'<rect x="{t * width + 1}" y="{place[y] * _HEAT_ROW + 1}" width="{width - 2}" '
+                f'height="{_HEAT_ROW - 2}" fill-opacity="{p:.2f}"{mark}/>'
             )
     names = "".join(
         f'<text transform="translate({t * width + 13} {_HEAT_HEAD - 8}) rotate(-52)">{escape(_cut(token))}</text>'
         for t, token in enumerate(entry.tokens)
     )
-    lines = "".join(
-        f'<path d="M0 {r * _HEAT_ROW + 0.5}H{size * width}" class="rule"/>' for r in range(len(rows) + 1)
-    )
+    lines = "".join(f'<path d="M0 {r * _HEAT_ROW + 0.5}H{size * width}" class="rule"/>' for r in range(len(rows) + 1))
     height = _HEAT_HEAD + len(rows) * _HEAT_ROW + 2
-    picture = Markup(
-        f'<svg width="{size * width + 60}" height="{height}" role="img" aria-label="Probability of each label at each token">'
-        f'<g class="names">{names}</g><g transform="translate(0 {_HEAT_HEAD})">{lines}'
-        f'<rect class="column" width="{width}" height="{len(rows) * _HEAT_ROW}" x="{-2 * width}"/>{"".join(cells)}</g></svg>'
+    column = void("rect", class_="column", x=-2 * width, width=width, height=len(rows) * _HEAT_ROW)
+    picture = element(
+        "svg",
+        Markup(f'<g class="names">{names}</g>'),
+        Markup(f'<g transform="translate(0 {_HEAT_HEAD})">{lines}{column}{"".join(cells)}</g>'),
+        width=size * width + 60,
+        height=height,
+        role="img",
+        aria_label="Probability of each label at each token",
     )
-    labels = element("div", *(element("span", entry.labels[y]) for y in rows.tolist()), class_="rows", aria_hidden="true")
+    labels = element(
+        "div", *(element("span", entry.labels[y]) for y in rows.tolist()), class_="rows", aria_hidden="true"
+    )
     scroll = element(
         "div",
         picture,
@@ -451,7 +459,9 @@ def _table(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.ND
                     element("td", start, class_="number"),
                     element("td", stop, class_="number"),
                     element("th", chip(palette, label), scope="row"),
-                    element("td", "" if sure is None else f"{sure:.3f}", class_="number") if scored is not None else None,
+                    element("td", "" if sure is None else f"{sure:.3f}", class_="number")
+                    if scored is not None
+                    else None,
                     element("td", _excerpt(entry, start, stop, 160)),
                 )
             )

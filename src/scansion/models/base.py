@@ -17,7 +17,7 @@ from scansion.lattice.base import Lattice
 from scansion.lattice.checks import Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.patterns import Pattern
-from scansion.models.build import FeatureRules, build, carry_over
+from scansion.models.build import FeatureRules, build, carry_over, length_counts
 from scansion.models.estimator import Estimator, not_fitted
 from scansion.models.flat import PARTS, Cells, FlatModel, Inputs, constrained, constraints
 from scansion.models.packing import json_value, pack, storable, unpack
@@ -163,6 +163,8 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
         basis = self._basis(max_length)
         bounds = self._bounds(targets, data.offsets, labels, max_length)
         model = build(rules, inputs, cell_vocabulary, targets, labels, max_length, basis, *bounds)
+        if self._segments:
+            model.length_counts = length_counts(targets, len(labels), max_length)
         if old is not None:
             carry_over(old, model)
         if model.bounded and (targets.known & ~targets.complete).any():
@@ -362,20 +364,36 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
         Of segments, what is not summed over the inside has its part before the name: "start:", "end:", "inner:",
         "segment:" (of `segment_features`), or is a length.
         """
-        plain = "inside" if self._segments else "start"
-        prefix = {plain: "", "length": "", "cells": "segment:"}
         return {
-            (prefix.get(block, f"{block}:") + name, pattern[0]): w
+            (self._feature_name(block, name), pattern[0]): w
             for block, name, pattern, w in self._model.named_features()
             if len(pattern) == 1
+        }
+
+    def _feature_name(self, block: str, name: str) -> str:
+        """An attribute's name with the part of the segment that it is read from."""
+        plain = "inside" if self._segments else "start"
+        return {plain: "", "length": "", "cells": "segment:"}.get(block, f"{block}:") + name
+
+    def strongest_features(self, top: int = 20) -> dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]:
+        """Label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first.
+
+        Names as in `state_features_`, of which this is the quick way to the ends.
+        """
+        top = checks.count("top", top, 0)
+        return {
+            label: (
+                [(self._feature_name(block, name), w) for block, name, w in positive],
+                [(self._feature_name(block, name), w) for block, name, w in negative],
+            )
+            for label, (positive, negative) in zip(self._model.labels, self._model.strongest_features(top), strict=True)
         }
 
     @property
     def attribute_pattern_features_(self) -> dict[tuple[str, tuple[Any, ...]], float]:
         """(attribute, label pattern of two or more) -> weight, for weights other than 0; names as above."""
-        plain = "inside" if self._segments else "start"
         return {
-            (name if block == plain else f"{block}:{name}", pattern): w
+            (self._feature_name(block, name), pattern): w
             for block, name, pattern, w in self._model.named_features()
             if len(pattern) > 1
         }
