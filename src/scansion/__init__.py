@@ -40,7 +40,7 @@ _HOME = {
     "Trajectory": "scansion.data",
     "load": "scansion.models.files",
 }
-_MODULES = ("data", "display", "features", "lattice", "metrics", "reference", "schemes")
+_MODULES = ("data", "display", "features", "lattice", "metrics", "plot", "reference", "schemes")
 
 __all__ = [
     "BOS",

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from scansion import schemes
+from scansion.display.answers import as_columns, as_levels
 from scansion.display.charts import histogram
 from scansion.display.markup import element, join, number
 from scansion.display.page import Page
 from scansion.display.palette import Palette
-from scansion.display.sequence import Sequence, Span, chip, sequence_body
+from scansion.display.sequence import Sequence, chip, sequence_body
 
 __all__ = ["compressed_html", "display", "lattice_html"]
 
@@ -62,15 +62,17 @@ def display(
     'Sequence'
     """
     words = [str(token) for token in tokens]
+    table, names = as_columns(marginals, labels)
     entry = Sequence(
         words,
-        _levels("answer", answer, len(words), scheme),
+        as_levels("answer", answer, len(words), scheme),
         level_names=None if level_names is None else list(level_names),
         alternatives=[
-            (_levels(f"alternatives[{i}]", other, len(words), scheme), _probability(value))
+            (as_levels(f"alternatives[{i}]", other, len(words), scheme), _probability(value))
             for i, (other, value) in enumerate(alternatives)
         ],
-        **_columns(marginals, labels),
+        marginals=table,
+        labels=names,
     )
     return Page(title or "Sequence", sequence_body([entry], title))
 
@@ -78,45 +80,6 @@ def display(
 def _probability(value: float) -> float:
     """A probability, of itself or of its logarithm."""
     return math.exp(value) if value <= 0 else float(value)
-
-
-def _columns(marginals: Any, labels: Iterable[Any] | None) -> dict[str, Any]:
-    names = None if labels is None else [str(label) for label in labels]
-    if marginals is None:
-        return {"marginals": None, "labels": names}
-    rows = list(marginals)
-    if rows and all(isinstance(row, Mapping) for row in rows):
-        keys = list(dict.fromkeys(key for row in rows for key in row))
-        table = [[row.get(key, 0.0) for key in keys] for row in rows]
-        return {"marginals": np.array(table, np.float64), "labels": names or [str(key) for key in keys]}
-    return {"marginals": np.asarray(marginals, np.float64), "labels": names}
-
-
-def _is_segment(item: Any) -> bool:
-    return (
-        isinstance(item, (tuple, list))
-        and len(item) == 3
-        and all(isinstance(end, (int, np.integer)) and not isinstance(end, bool) for end in item[:2])
-    )
-
-
-def _levels(name: str, answer: Any, size: int, scheme: str | None) -> list[list[Span]]:
-    """Levels of segments from any form of answer."""
-    items = answer.tolist() if isinstance(answer, np.ndarray) else list(answer)
-    if not items:
-        return []
-    if all(_is_segment(item) for item in items):
-        return [items]
-    if all(isinstance(item, (list, tuple)) and all(_is_segment(one) for one in item) for item in items):
-        return [list(level) for level in items]
-    if len(items) != size:
-        raise ValueError(
-            f"{name} must be {size} labels, one for each token, segments (start, stop, label), or lists of such; "
-            f"got {len(items)} items, the first {items[0]!r}"
-        )
-    if scheme is not None:
-        return [[tuple(segment) for segment in schemes.segments(items, scheme)]]
-    return [[(t, t + 1, str(label)) for t, label in enumerate(items)]]
 
 
 # ---- lattices --------------------------------------------------------------------------------------------------------

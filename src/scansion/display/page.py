@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from scansion.display import palette
 from scansion.display.markup import Markup, element, escape, join
 
 __all__ = ["Page"]
@@ -16,8 +17,16 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 
 
 @cache
-def _asset(name: str) -> Markup:
-    return Markup(files("scansion.display").joinpath(name).read_text(encoding="utf-8"))
+def _asset(name: str) -> str:
+    return files("scansion.display").joinpath(name).read_text(encoding="utf-8")
+
+
+def _style() -> Markup:
+    return element("style", Markup(_asset("page.css") + palette.style()))
+
+
+def _script() -> Markup:
+    return element("script", Markup(_asset("page.js")))
 
 
 class Page:
@@ -27,7 +36,7 @@ class Page:
     ----------
     title : str
     body : Markup
-        What the page shows.
+        What the page shows, in HTML.
     """
 
     def __init__(self, title: str, body: Markup) -> None:
@@ -44,20 +53,17 @@ class Page:
                 Markup(f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">'),
                 Markup('<meta name="color-scheme" content="light dark">'),
                 element("title", self.title),
-                element("style", _asset("page.css")),
+                _style(),
             ],
             "\n",
         )
         root = element("div", self.body, class_="scansion page")
-        script = element("script", _asset("page.js"))
-        return (
-            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{root}\n{script}\n</body>\n</html>\n'
-        )
+        body = f"<body>\n{root}\n{_script()}\n</body>"
+        return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n{body}\n</html>\n'
 
     def _repr_html_(self) -> str:
         """A fragment for notebooks: styles hold for it alone, and it is readable without its script."""
-        style, script = element("style", _asset("page.css")), element("script", _asset("page.js"))
-        return element("div", style, self.body, script, class_="scansion cell-output")
+        return element("div", _style(), self.body, _script(), class_="scansion cell-output")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the document; returns where it is."""

@@ -270,7 +270,7 @@ def _flow(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.NDA
                 pieces[t].append('<span class="bar none"></span>')
             at = stop
             look = palette.css(label)
-            wanted = _width(label) * 0.76 + 1.1  # bars have smaller type
+            wanted = _width(label) * 0.86 + 1.1  # bars have smaller type
             least[start] = max(least[start], wanted - sum(widths[start + 1 : stop][:40]))
             for t in range(start, stop):
                 ends = (" first" if t == start else "") + (" last" if t == stop - 1 else "")
