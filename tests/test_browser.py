@@ -96,7 +96,7 @@ def test_pointing_at_a_segment_tells_more(visit):
     page.hover(".bar:has-text('date')")
     assert tip.is_visible()
     text = tip.inner_text()
-    assert "fields, tokens 4\u20136" in text and "Alternatives" in text and "0.200" in text and "4\u201310" in text
+    assert "fields, tokens 3:6" in text and "Alternatives" in text and "0.200" in text and "3:10" in text
     assert page.locator(".bar.on").count() == 3
     v.seen("hover")
     page.hover("h1")
@@ -125,7 +125,7 @@ def test_keyboard(visit):
     press("Tab")
     assert "Marginals" in press() or page.evaluate("document.activeElement.tagName") == "SUMMARY"
     press("Tab", "ArrowRight", "ArrowRight")
-    assert page.locator(".readout").inner_text().startswith("2: ,")
+    assert page.locator(".readout").inner_text().startswith("1: ,")
     assert press("Shift+Tab", "Shift+Tab", "Shift+Tab") == "last"  # comes back to where it was
 
 
@@ -134,7 +134,7 @@ def test_marginals_are_read_out(visit):
     box = page.locator(".heat svg").bounding_box()
     page.mouse.move(box["x"] + 3 * 20 + 10, box["y"] + 100)
     text = page.locator(".readout").inner_text()
-    assert text.startswith("4: ( \u2014 year 0.800")
+    assert text.startswith("3: ( \u2014 year 0.800")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -29,7 +29,7 @@ def histogram(share: Values, look: str, name: str, first: int = 1) -> Markup:
     bars, ranges = in_bins(share)
     width, height, left, bottom = 250.0, 118.0, 36.0, 18.0
     peak = float(bars.max(initial=0.0)) or 1.0
-    step = (width - left) / len(bars)
+    step = min((width - left) / len(bars), 32.0)
     scale = (height - bottom - 10) / peak
     base = height - bottom
     gap = 0.14 * step if step > 3 else 0.0
@@ -106,8 +106,7 @@ def curve(values: Sequence[float], other: Sequence[float | None] | None, name: s
     return element(
         "svg",
         Markup("".join(parts)),
-        class_="chart",
-        style="max-width:760px",
+        class_="chart wide",
         viewBox=f"0 0 {width:.0f} {height:.0f}",
         role="img",
         aria_label=name,

@@ -109,7 +109,8 @@ def draw(graph: Graph, palette: Palette, name: str) -> Markup:
     radius_x = max(150.0, n * 30.0, sum(sorted(widths)[-max(n // 3, 1) :]) / 2.6)
     radius_y = max(95.0, n * 16.0)
     radius_x = min(radius_x, 520.0) if n <= 40 else radius_x
-    pad_x, pad_y = max(widths, default=34.0) / 2 + 46, 62.0
+    pad_y = 58.0 if any(e.tail == e.head for e in graph.edges) else 24.0  # loops stand outside
+    pad_x = max(widths, default=34.0) / 2 + 28
     width, height = 2 * (radius_x + pad_x), 2 * (radius_y + pad_y)
     centre = width / 2, height / 2
     at: dict[int, Point] = {}

@@ -140,7 +140,7 @@
     about(key) {
       const [level, number] = key.split(".").map(Number);
       const [start, stop, label] = this.data.levels[level][number];
-      const where = stop === start + 1 ? `token ${start + 1}` : `tokens ${start + 1}\u2013${stop}`;
+      const where = stop === start + 1 ? `token ${start}` : `tokens ${start}:${stop}`;
       const head = make("div", "", this.chip(label), ` ${this.data.names[level]}${this.data.names[level] ? ", " : ""}${where}`);
       const words = this.cells.slice(start, Math.min(stop, start + 40)).map((cell) => cell.firstChild.textContent).join(" ");
       const text = words.length > 160 || stop > start + 40 ? `${words.slice(0, 159)}\u2026` : words;
@@ -158,7 +158,7 @@
       for (const [p, levels] of this.data.alternatives) {
         const here = (levels[level] || []).filter((span) => span[0] < stop && span[1] > start);
         if (here.length === 1 && here[0][0] === start && here[0][1] === stop && here[0][2] === label) continue;
-        const chips = here.slice(0, 8).map((span) => this.chip(span[2], `${span[0] + 1}\u2013${span[1]}`));
+        const chips = here.slice(0, 8).map((span) => this.chip(span[2], `${span[0]}:${span[1]}`));
         others.push([p, chips.length ? chips : ["nothing here"]]);
       }
       if (others.length) parts.push(make("p", "quiet", "Alternatives"), this.list(others.slice(0, 5)));
@@ -188,7 +188,7 @@
         const row = this.data.likely[at];
         const said = [];
         for (let i = 0; i < row.length; i += 2) said.push(`${this.data.labels[row[i]]} ${percent(row[i + 1])}`);
-        readout.textContent = `${at + 1}: ${this.cells[at].firstChild.textContent} \u2014 ${said.join(", ")}`;
+        readout.textContent = `${at}: ${this.cells[at].firstChild.textContent} \u2014 ${said.join(", ")}`;
       };
       scroll.addEventListener("mousemove", (event) => {
         const x = event.clientX - scroll.querySelector("svg").getBoundingClientRect().left;

@@ -24,7 +24,7 @@ _LEAST_SHOWN = 0.005  # probabilities below it are not drawn
 _HEAT_ROWS = 40
 _HEAT_CELL = 20
 _HEAT_ROW = 20
-_HEAT_HEAD = 74
+_HEAT_LETTERS = 11  # of a token's name above its column
 _MOST_CHIPS = 12
 
 
@@ -310,7 +310,7 @@ def _flow(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.NDA
 def _spoken(entry: Sequence, d: int, s: int, scored: int | None, chosen: npt.NDArray[np.int64]) -> str:
     """What a segment says to a screen reader."""
     start, stop, label = entry.levels[d][s]
-    where = f"token {start + 1}" if stop == start + 1 else f"tokens {start + 1} to {stop}"
+    where = _where(start, stop)
     name = _level_name(entry, d)
     text = f"{label}{', ' + name if name else ''}, {where}: {_excerpt(entry, start, stop, 60)}"
     sure = _sure(entry, chosen, start, stop) if d == scored else None
@@ -319,9 +319,14 @@ def _spoken(entry: Sequence, d: int, s: int, scored: int | None, chosen: npt.NDA
     for levels, p in (entry.alternatives or ())[:3]:
         other = [span for span in (levels[d] if d < len(levels) else []) if span[0] < stop and span[1] > start]
         if other != [(start, stop, label)]:
-            said = ", ".join(f"{name} {a + 1} to {b}" for a, b, name in other[:6]) or "none"
+            said = ", ".join(f"{name} {a}:{b}" for a, b, name in other[:6]) or "none"
             text += f"; alternative with probability {p:.2g}: {said}"
     return text
+
+
+def _where(start: int, stop: int) -> str:
+    """A span in words; as everywhere, positions count from 0 and the end is not part of it."""
+    return f"token {start}" if stop == start + 1 else f"tokens {start}:{stop}"
 
 
 def _overview(entry: Sequence, palette: Palette) -> Markup:
@@ -357,9 +362,9 @@ def _alternatives(entry: Sequence, palette: Palette) -> Markup | None:
         ]
         chips: list[Any] = []
         for start, stop, label in differing[:_MOST_CHIPS]:
-            spans = f"{start + 1}" if stop == start + 1 else f"{start + 1}\u2013{stop}"
             text = element("span", _excerpt(entry, start, stop, 28), class_="quote")
-            chips.append(element("span", chip(palette, label, spans), " ", text, class_="change"))
+            span = f"{start}:{stop}"
+            chips.append(element("span", chip(palette, label, span), " ", text, class_="change"))
         if len(differing) > _MOST_CHIPS:
             chips.append(element("span", f"and {number(len(differing) - _MOST_CHIPS)} more", class_="quiet"))
         rows.append(
@@ -393,6 +398,7 @@ def _heat_map(entry: Sequence, chosen: npt.NDArray[np.int64]) -> Markup | None:
         rows = np.sort(np.argsort(-peaks, kind="stable")[:_HEAT_ROWS])
     place = {int(y): r for r, y in enumerate(rows)}
     cells, width = [], _HEAT_CELL
+    head = 15.0 + 5.2 * max(len(_cut(token)) for token in entry.tokens)
     for t, y in np.argwhere(entry.marginals >= _LEAST_SHOWN).tolist():
         if y in place:
             p = entry.marginals[t, y]
@@ -402,16 +408,16 @@ def _heat_map(entry: Sequence, chosen: npt.NDArray[np.int64]) -> Markup | None:
                 f'height="{_HEAT_ROW - 2}" fill-opacity="{p:.2f}"{mark}/>'
             )
     names = "".join(
-        f'<text transform="translate({t * width + 13} {_HEAT_HEAD - 8}) rotate(-52)">{escape(_cut(token))}</text>'
+        f'<text transform="translate({t * width + 13} {head - 6:.0f}) rotate(-52)">{escape(_cut(token))}</text>'
         for t, token in enumerate(entry.tokens)
     )
     lines = "".join(f'<path d="M0 {r * _HEAT_ROW + 0.5}H{size * width}" class="rule"/>' for r in range(len(rows) + 1))
-    height = _HEAT_HEAD + len(rows) * _HEAT_ROW + 2
+    height = head + len(rows) * _HEAT_ROW + 2
     column = void("rect", class_="column", x=-2 * width, width=width, height=len(rows) * _HEAT_ROW)
     picture = element(
         "svg",
         Markup(f'<g class="names">{names}</g>'),
-        Markup(f'<g transform="translate(0 {_HEAT_HEAD})">{lines}{column}{"".join(cells)}</g>'),
+        Markup(f'<g transform="translate(0 {head:.0f})">{lines}{column}{"".join(cells)}</g>'),
         width=size * width + 60,
         height=height,
         role="img",
@@ -441,7 +447,7 @@ def _heat_map(entry: Sequence, chosen: npt.NDArray[np.int64]) -> Markup | None:
     )
 
 
-def _cut(token: str, most: int = 11) -> str:
+def _cut(token: str, most: int = _HEAT_LETTERS) -> str:
     token = token if token.strip() else "\u2423"
     return token if len(token) <= most else token[: most - 1] + "\u2026"
 
