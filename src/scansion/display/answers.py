@@ -37,6 +37,8 @@ def _is_segment(item: Any) -> bool:
 
 def as_levels(name: str, answer: Any, size: int, scheme: str | None = None) -> list[list[Span]]:
     """Levels of segments from any form of answer."""
+    if isinstance(answer, Mapping):
+        answer = list(answer.values())
     items = answer.tolist() if isinstance(answer, np.ndarray) else list(answer)
     if not items:
         return []

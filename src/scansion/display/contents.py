@@ -36,22 +36,25 @@ class Transitions:
 
     Attributes
     ----------
-    title : str
-        What these transitions belong to; empty if there is one set only.
     names : list of str
+    looks : list of str
+        The label whose colour each has; the start and the end of a sequence are grey.
     weights : (n, n)
         Row = from, column = to; NaN where there is no feature.
+    parent : str, optional
+        The label of the level above inside which these transitions are.
     """
 
-    title: str
     names: list[str]
+    looks: list[str]
     weights: npt.NDArray[np.float64]
+    parent: str | None = None
 
     @property
     def graph(self) -> Graph:
         """All pairs that have a weight."""
         edges = [Edge(int(i), int(j), float(self.weights[i, j])) for i, j in np.argwhere(np.isfinite(self.weights))]
-        return Graph(self.names, self.names, edges)
+        return Graph(self.names, self.looks, edges)
 
 
 @dataclass(frozen=True)
@@ -108,45 +111,120 @@ def gather(estimator: Any, top: int = 20) -> ReportData:
 
     Parameters
     ----------
-    estimator : CRF, SemiCRF
-        Or anything that gathers its own: a method ``_report_data(top)``.
+    estimator : CRF, SemiCRF, HierarchicalCRF
     top : int
         Features of each label, and patterns, to show.
     """
     top = checks.count("top", top, 1)
-    if hasattr(estimator, "_report_data"):
-        data: ReportData = estimator._report_data(top)
-        return data
-    if not hasattr(estimator, "strongest_features"):
+    kind = getattr(estimator, "_kind", None)
+    if kind not in ("crf", "semicrf", "hierarchical"):
         raise ValueError(f"report needs a fitted estimator of scansion, got {type(estimator).__name__}")
+    return _nested(estimator, top) if kind == "hierarchical" else _flat(estimator, top)
+
+
+def _flat(estimator: Any, top: int) -> ReportData:
     labels = [str(label) for label in estimator.classes_]  # says so if it is not fitted
-    level = LevelReport(
-        features=[
-            Features(str(label), positive, negative)
-            for label, (positive, negative) in estimator.strongest_features(top).items()
-        ]
-    )
+    level = LevelReport(features=_features(estimator.strongest_features(top)))
     pairs = {p: w for p, w in estimator.pattern_features_.items() if len(p) == 2}
     if pairs:
-        level.transitions = [transitions_of("", estimator.classes_, pairs)]
+        level.transitions = [transitions_of(estimator.classes_, pairs)]
     longer = {p: w for p, w in estimator.pattern_features_.items() if len(p) > 2}
     level.patterns = [(pattern_names(p), w) for p, w in _ends(longer.items(), top)]
     tied = {(p, name): w for (name, p), w in estimator.attribute_pattern_features_.items()}
     level.attribute_patterns = [(name, pattern_names(p), w) for (p, name), w in _ends(tied.items(), top)]
     if longer:
         level.automaton = _automaton(estimator)
-    level.lengths = _lengths(estimator)
+    level.lengths = _lengths(getattr(estimator, "length_counts_", {}))
+    model = estimator.model_
+    facts: list[tuple[str, Any]] = [
+        ("Labels", len(labels)),
+        ("Attributes", len(model.vocabulary) + len(model.cell_vocabulary)),
+        ("Weights", model.n_weights),
+        ("of which not 0", estimator.size_),
+        ("Label patterns", len(estimator.patterns_)),
+    ]
+    if model.segments:
+        facts.append(("Longest segment", model.max_length))
+    title = f"{type(estimator).__name__}, order {estimator.order}"
+    return ReportData(title, facts + _training(estimator), labels, [level], log=list(estimator.training_log_))
+
+
+def _nested(estimator: Any, top: int) -> ReportData:
+    classes = estimator.classes_
+    names = list(classes)
+    features, counts = estimator.strongest_features(top), estimator.length_counts_
+    levels = []
+    for k, name in enumerate(names):
+        level = LevelReport(name, features=_features(features[name]), lengths=_lengths(counts.get(name, {})))
+        parents = [None] if k == 0 else classes[names[k - 1]]
+        found: dict[Any, dict[tuple[Any, ...], float]] = {parent: {} for parent in parents}
+        tied: dict[tuple[str, tuple[Any, ...]], float] = {}
+        for source, ends in (
+            (estimator.initialisation_features_, (BOS, None)),
+            (estimator.transition_features_, (None, None)),
+            (estimator.ending_features_, (None, EOS)),
+        ):
+            for (of, parent, *rest), w in source.items():
+                if of != name:
+                    continue
+                n = 2 if ends == (None, None) else 1
+                labels = tuple(x for x in (ends[0], *rest[:n], ends[1]) if x is not None)
+                if len(rest) == n:
+                    found[parent][labels] = w
+                else:
+                    tied[rest[n], labels if parent is None else (*labels, _Inside(parent))] = w
+        level.transitions = [
+            transitions_of(classes[name], pairs, None if parent is None else str(parent))
+            for parent, pairs in found.items()
+            if pairs
+        ]
+        level.attribute_patterns = [(a, pattern_names(p), w) for (a, p), w in _ends(tied.items(), top)]
+        levels.append(level)
+    model = estimator.model_
+    facts: list[tuple[str, Any]] = [
+        ("Levels", ", ".join(names)),
+        ("Labels", ", ".join(str(len(labels)) for labels in classes.values())),
+        ("Attributes", len(model.vocabulary)),
+        ("Weights", model.n_weights),
+        ("of which not 0", estimator.size_),
+        ("Longest segment", ", ".join("free" if m is None else str(m) for m in estimator.max_length_.values())),
+    ]
     return ReportData(
-        title=_title(estimator),
-        facts=_facts(estimator),
-        labels=labels,
-        levels=[level],
+        type(estimator).__name__,
+        facts + _training(estimator),
+        [str(label) for labels in classes.values() for label in labels],
+        levels,
+        tree=_tree(names, classes, estimator.topology_, 0, classes[names[0]]),
         log=list(estimator.training_log_),
     )
 
 
+class _Inside(str):
+    """The parent of a transition, among the labels of a pattern."""
+
+
+def _tree(
+    names: list[str],
+    classes: dict[str, list[Any]],
+    topology: dict[str, dict[Any, list[Any]]],
+    k: int,
+    labels: list[Any],
+) -> list[Tree]:
+    inner = topology.get(names[k], {})
+    return [
+        Tree(str(label), _tree(names, classes, topology, k + 1, inner[label]) if label in inner else [])
+        for label in labels
+    ]
+
+
+def _features(strongest: dict[Any, tuple[list[Weighted], list[Weighted]]]) -> list[Features]:
+    return [Features(str(label), positive, negative) for label, (positive, negative) in strongest.items()]
+
+
 def symbol(label: Any) -> str:
-    """A label's name, or what stands for the start and the end of a sequence."""
+    """A label's name, or what stands for the start and the end of a sequence (or of a parent)."""
+    if isinstance(label, _Inside):
+        return f"in {label}"
     if isinstance(label, int) and not isinstance(label, bool) and label in (BOS, EOS):
         return "start" if label == BOS else "end"
     return str(label)
@@ -157,7 +235,9 @@ def pattern_names(pattern: Sequence[Any]) -> tuple[str, ...]:
     return tuple(symbol(label) for label in pattern)
 
 
-def transitions_of(title: str, labels: Sequence[Any], pairs: dict[tuple[Any, ...], float]) -> Transitions:
+def transitions_of(
+    labels: Sequence[Any], pairs: dict[tuple[Any, ...], float], parent: str | None = None
+) -> Transitions:
     """A table of label pairs; the start and the end have a row and a column if a pair has them."""
     names: dict[Any, int] = {label: i for i, label in enumerate(labels)}
     for pair in pairs:
@@ -166,7 +246,9 @@ def transitions_of(title: str, labels: Sequence[Any], pairs: dict[tuple[Any, ...
     weights = np.full((len(names), len(names)), np.nan)
     for (a, b), w in pairs.items():
         weights[names[a], names[b]] = w
-    return Transitions(title, [symbol(label) for label in names], weights)
+    named = [symbol(label) for label in names]
+    looks = [name if name == str(label) else "O" for label, name in zip(names, named, strict=True)]
+    return Transitions(named, looks, weights, parent)
 
 
 def _ends(items: Any, top: int) -> list[Any]:
@@ -197,31 +279,19 @@ def _automaton(estimator: Any) -> Graph | None:
     return Graph(named, looks, edges)
 
 
-def _lengths(estimator: Any) -> list[Lengths]:
-    counts = getattr(estimator, "length_counts_", {})
+def _lengths(counts: dict[Any, npt.NDArray[np.int64]]) -> list[Lengths]:
+    """Distributions to show; none where all segments have one token."""
+    if not any(row[1:].any() for row in counts.values()):
+        return []
     return [Lengths(str(label), row) for label, row in counts.items() if row.any()]
 
 
-def _title(estimator: Any) -> str:
-    name = type(estimator).__name__
-    return f"{name}, order {estimator.order}" if hasattr(estimator, "order") else name
-
-
-def _facts(estimator: Any) -> list[tuple[str, Any]]:
-    model = estimator.model_
-    facts: list[tuple[str, Any]] = [
-        ("Labels", len(estimator.classes_)),
-        ("Attributes", len(model.vocabulary) + len(model.cell_vocabulary)),
-        ("Weights", model.n_weights),
-        ("of which not 0", estimator.size_),
-        ("Label patterns", len(estimator.patterns_)),
-    ]
-    if model.segments:
-        facts.append(("Longest segment", model.max_length))
-    facts.append(("Algorithm", estimator.algorithm))
+def _training(estimator: Any) -> list[tuple[str, Any]]:
+    """How the weights came about."""
+    facts: list[tuple[str, Any]] = [("Algorithm", estimator.algorithm)]
     if estimator.n_iter_:
-        facts.append(("Iterations", estimator.n_iter_))
-        facts.append(("Training time", f"{sum(entry['seconds'] for entry in estimator.training_log_):.2f} s"))
+        seconds = sum(entry["seconds"] for entry in estimator.training_log_)
+        facts += [("Iterations", estimator.n_iter_), ("Training time", f"{seconds:.2f} s")]
     if math.isfinite(estimator.loss_):
         facts.append(("Loss", estimator.loss_))
     facts.append(("Parameters", repr(estimator)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,16 @@ def display(
     tokens : iterable
         T of them, shown by `str`.
     answer : list
-        As the estimators predict it: T labels, segments ``(start, stop, label)``, or a list of such lists, root first.
+        As the estimators predict it: T labels, segments ``(start, stop, label)``, or several levels of such segments,
+        the top first, as a list of lists or a dict by name.
     marginals : (T, L), or list of T dicts label -> probability, optional
+        Or a dict of such lists by level, of which the last is shown.
     labels : iterable, optional
         Names of the columns of `marginals`.
     alternatives : iterable of (answer, probability), optional
         Also with log probabilities, which are not above 0: as `predict_kbest` returns them.
     level_names : iterable of str, optional
+        The names in a dict unless given.
     scheme : str, optional
         How T labels make segments, see `scansion.schemes.segments`; None: each token is one.
     title : str, optional
@@ -63,6 +66,10 @@ def display(
     """
     words = [str(token) for token in tokens]
     table, names = as_columns(marginals, labels)
+    if level_names is None and isinstance(answer, Mapping):
+        level_names = [str(name) for name in answer]
+    if isinstance(marginals, Mapping):  # by level: the lowest is shown
+        marginals = list(marginals.values())[-1]
     entry = Sequence(
         words,
         as_levels("answer", answer, len(words), scheme),

@@ -51,7 +51,8 @@ def report_body(data: ReportData) -> Markup:
         if level.transitions:
             sections.append((f"transitions{mark}", f"Transitions{of}", _transitions(level, palette)))
         if level.patterns or level.attribute_patterns or level.automaton:
-            sections.append((f"patterns{mark}", f"Label patterns{of}", _patterns(level, palette)))
+            title = "Transitions with attributes" if level.name else "Label patterns"
+            sections.append((f"patterns{mark}", f"{title}{of}", _patterns(level, palette)))
         if level.lengths:
             sections.append((f"lengths{mark}", f"Lengths of segments{of}", _lengths(level.lengths, palette)))
     losses = [entry.get("loss") for entry in data.log]
@@ -120,27 +121,28 @@ def _card(features: Features, palette: Palette, scale: float) -> Markup:
 
 
 def _transitions(level: LevelReport, palette: Palette) -> Markup:
+    alone = len(level.transitions) == 1
+    shown = [_one_transitions(one, palette, alone) for one in level.transitions]
+    caption = (
+        "Arrows: the highest weights above 0 of one label after another, thicker the higher. Point at a label, or "
+        "reach it by Tab, to see its own."
+    )
+    body = shown[0] if alone else element("div", *shown, class_="two")
+    return join([element("p", caption, class_="quiet"), body])
+
+
+def _one_transitions(one: Transitions, palette: Palette, alone: bool) -> Markup:
     parts: list[Markup | None] = []
-    for one in level.transitions:
-        if one.title:
-            parts.append(element("h3", one.title))
-        graph = one.graph.strongest(edges=_edges(len(one.names)), nodes=_MOST_NODES)
-        if graph.edges:
-            shown, total = len(graph.edges), int(np.isfinite(one.weights).sum())
-            what = "all" if shown == total else f"the {number(shown)} highest of"
-            caption = (
-                f"Arrows: {what} {number(total)} weights of one label after another, thicker the higher; only those "
-                "above 0 are drawn. Point at a label, or reach it by Tab, to see its own."
-            )
-            parts.append(
-                element(
-                    "figure",
-                    draw(graph, palette, "Graph of the strongest transitions"),
-                    element("figcaption", caption),
-                )
-            )
-        parts.append(_matrix(one, palette) if len(one.names) <= _MOST_COLUMNS else _pair_list(one, palette))
-    return join(parts)
+    if one.parent is not None:
+        parts.append(element("h3", "inside ", chip(palette, one.parent)))
+    graph = one.graph.strongest(edges=_edges(len(one.names)), nodes=_MOST_NODES)
+    if graph.edges:
+        count, total = len(graph.edges), int(np.isfinite(one.weights).sum())
+        drawn = f"{number(count)} of {number(total)} weights are drawn." if count < total else "All weights are drawn."
+        picture = draw(graph, palette, "Graph of the strongest transitions")
+        parts.append(element("figure", picture, element("figcaption", drawn)))
+    parts.append(_matrix(one, palette, alone) if len(one.names) <= _MOST_COLUMNS else _pair_list(one, palette))
+    return element("div", *parts)
 
 
 def _edges(nodes: int) -> int:
@@ -148,11 +150,12 @@ def _edges(nodes: int) -> int:
     return max(12, 5 * nodes // 2)
 
 
-def _matrix(one: Transitions, palette: Palette) -> Markup:
+def _matrix(one: Transitions, palette: Palette, opened: bool) -> Markup:
     finite = one.weights[np.isfinite(one.weights)]
     scale = float(np.abs(finite).max(initial=0.0)) or 1.0
     used = np.isfinite(one.weights)
     rows, columns = np.flatnonzero(used.any(axis=1)), np.flatnonzero(used.any(axis=0))
+    chips = [chip(palette, name, look=look) for name, look in zip(one.names, one.looks, strict=True)]
     body = []
     for i in rows:
         cells = []
@@ -163,18 +166,18 @@ def _matrix(one: Transitions, palette: Palette) -> Markup:
                 continue
             look = "minus" if w < 0 else None
             cells.append(element("td", signed(float(w)), class_=look, style=f"--w:{abs(w) / scale:.3f}"))
-        body.append(element("tr", element("th", chip(palette, one.names[i]), scope="row"), *cells))
+        body.append(element("tr", element("th", chips[i], scope="row"), *cells))
     head = element(
         "tr",
         element("td", "from \\ to", class_="none"),
-        *(element("th", chip(palette, one.names[j]), scope="col") for j in columns),
+        *(element("th", chips[j], scope="col") for j in columns),
     )
     table = element("table", element("thead", head), element("tbody", *body))
     return element(
         "details",
         element("summary", "All weights"),
         element("div", table, class_="scroll matrix", tabindex=0, role="region", aria_label="Transition weights"),
-        open=True,
+        open=opened,
     )
 
 

@@ -169,11 +169,10 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
     return join([header, legend, hint if entries else None, element("main", *shown)])
 
 
-def chip(palette: Palette, label: Any, suffix: Any = None) -> Markup:
-    """A label in its colour."""
-    return element(
-        "span", label, None if suffix is None else element("small", suffix), class_=f"chip {palette.css(label)}"
-    )
+def chip(palette: Palette, label: Any, suffix: Any = None, look: Any = None) -> Markup:
+    """A label in its colour, or in that of another."""
+    small = None if suffix is None else element("small", suffix)
+    return element("span", label, small, class_=f"chip {palette.css(label if look is None else look)}")
 
 
 # ---- one sequence ----------------------------------------------------------------------------------------------------
