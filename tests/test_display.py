@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
 import itertools
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pages
@@ -270,7 +272,7 @@ def test_any_sequence_gives_a_page(problem):
 
 
 def test_long_sequences_stay_small():
-    size = 5000
+    size = 3000
     level = [(t, t + 5, f"L{t % 7}") for t in range(0, size, 5)]
     marginals = np.full((size, 30), 1e-4)
     marginals[:, 0] = 1 - 29e-4
@@ -444,6 +446,91 @@ def test_report_of_a_semicrf(semi):
     assert len(tree.all("svg", "graph")) == 2
 
 
+@pytest.fixture(scope="module")
+def hierarchy():
+    X = [[{"w": w} for w in "we eat fish now we sleep".split()]] * 2
+    y = [{"day": [(0, 4, "meal"), (4, 6, "rest")], "step": ["who", "do", "what", "what", "who", "do"]}] * 2
+    parts = {"step": ("inside", "transition")}
+    return sc.HierarchicalCRF(["day", "step"], max_iterations=5, attribute_parts=parts).fit(X, y)
+
+
+def test_report_of_a_hierarchy(hierarchy):
+    tree = pages.parse(hierarchy.report(top=3).html)
+    assert [h.text for h in tree.all("h2")] == [
+        "Hierarchy",
+        "Strongest features: day",
+        "Transitions: day",
+        "Lengths of segments: day",
+        "Strongest features: step",
+        "Transitions: step",
+        "Transitions with attributes: step",
+        "Lengths of segments: step",
+        "Training",
+    ]
+    ids = [node.attributes["id"] for node in tree.all(id=None)]
+    assert len(set(ids)) == len(ids) == 9
+    top = tree.one("ul", "tree")
+    assert [[chip.text for chip in li.all("span", "chip")] for li in top.children] == [
+        [parent, *children] for parent, children in hierarchy.topology_["day"].items()
+    ]
+    # the root's transitions, then those inside each label of the top level, with start and end
+    matrices = tree.all("div", "matrix")
+    cells = [len([td for td in m.one("tbody").all("td") if "none" not in td.classes]) for m in matrices]
+    wanted = []
+    for level, parents in (("day", [None]), ("step", ["meal", "rest"])):
+        for parent in parents:
+            count = 0
+            for source, size in (
+                (hierarchy.initialisation_features_, 3),
+                (hierarchy.transition_features_, 4),
+                (hierarchy.ending_features_, 3),
+            ):
+                count += sum(key[:2] == (level, parent) and len(key) == size for key in source)
+            wanted.append(count)
+    assert cells == wanted
+    inside = [h3.text for h3 in tree.all("h3") if h3.text.startswith("inside")]
+    assert inside == ["inside meal", "inside rest"]
+
+
+def test_strongest_features_and_lengths_of_a_hierarchy(tmp_path, hierarchy):
+    for level, labels in hierarchy.strongest_features(2).items():
+        assert list(labels) == hierarchy.classes_[level]
+        for label, (positive, negative) in labels.items():
+            mine = {n: w for (of, n, y), w in hierarchy.state_features_.items() if (of, y) == (level, label)}
+            assert [w for _, w in positive] == sorted((w for w in mine.values() if w > 0), reverse=True)[:2]
+            assert [w for _, w in negative] == sorted(w for w in mine.values() if w < 0)[:2]
+            assert dict(positive + negative).items() <= mine.items()
+    hierarchy.save(tmp_path / "m")
+    for model in (hierarchy, sc.load(tmp_path / "m")):
+        assert {k: v.tolist() for k, v in model.length_counts_["day"].items()} == {
+            "meal": [0, 0, 0, 2],
+            "rest": [0, 2, 0, 0],
+        }
+        assert {k: v.tolist() for k, v in model.length_counts_["step"].items()} == {
+            "who": [4, 0],
+            "do": [4, 0],
+            "what": [0, 2],
+        }
+
+
+def test_display_of_a_hierarchy(hierarchy):
+    x = [{"w": w} for w in "we eat fish".split()]
+    page = sc.display(
+        "we eat fish".split(),
+        hierarchy.predict_single(x),
+        marginals=hierarchy.predict_marginals_single(x),
+        alternatives=hierarchy.predict_kbest([x], 2)[0],
+    )
+    tree = pages.parse(page.html)
+    best = hierarchy.predict_single(x)
+    bars = [bar.text for bar in tree.all("span", "bar", role="button")]
+    assert sorted(bars) == sorted(s.label for level in best.values() for s in level)
+    data = json.loads(tree.one("script", "data").text)
+    assert data["names"] == ["day", "step"] and data["scored"] == 1
+    assert [row.text for row in tree.one("div", "rows").all("span")] == hierarchy.classes_["step"]
+    assert "NestedLattice" in pages.parse(hierarchy.lattice(x)._repr_html_()).all("p")[0].text
+
+
 def test_report_of_a_loaded_model(tmp_path, semi):
     semi.save(tmp_path / "m")
     tree = pages.parse(sc.load(tmp_path / "m").report().html)
@@ -478,6 +565,14 @@ def test_reports_need_a_fitted_estimator(crf):
     assert "scansion" in crf._repr_html_()
 
 
+def test_documentation(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parent.parent / "docs" / "pictures.md"
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.attempted > 5 and result.failed == 0
+    assert (tmp_path / "report.html").exists() and (tmp_path / "sequence.html").exists()
+
+
 def test_pages_are_repeatable(crf):
     assert crf.report().html == crf.report().html
     assert sequence_page([nested()]) == sequence_page([nested()])
@@ -492,6 +587,8 @@ def test_strongest_part_of_a_graph():
     assert [(part.names[e.tail], part.names[e.head], e.weight) for e in part.edges] == [
         ("a", "b", 3.0),
         ("c", "d", 2.0),
+        ("d", "d", 1.0),  # no heavier edge leaves d and b
+        ("b", "c", -5.0),
     ]
     assert graph.strongest(edges=9, nodes=2).names == ["a", "b"]
     assert graph.strongest(edges=9, nodes=1).names == ["d"]  # its loop is all that one node can hold

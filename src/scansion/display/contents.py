@@ -14,7 +14,7 @@ from scansion.display.graph import Edge, Graph
 from scansion.lattice import checks
 from scansion.lattice.patterns import BOS, EOS
 
-__all__ = ["Features", "LevelReport", "Lengths", "ReportData", "Transitions", "Tree", "gather"]
+__all__ = ["AttributePattern", "Features", "LevelReport", "Lengths", "ReportData", "Transitions", "Tree", "gather"]
 
 _MOST_STEPS = 30_000  # of an automaton that is looked at: states times labels
 
@@ -81,6 +81,16 @@ class Tree:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class AttributePattern:
+    """An attribute with labels one after another, inside a label of the level above if there is one."""
+
+    attribute: str
+    labels: tuple[str, ...]
+    weight: float
+    parent: str | None = None
+
+
 @dataclass
 class LevelReport:
     """One level of a model; flat models have one, without a name."""
@@ -90,7 +100,7 @@ class LevelReport:
     transitions: list[Transitions] = field(default_factory=list)
     automaton: Graph | None = None
     patterns: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
-    attribute_patterns: list[tuple[str, tuple[str, ...], float]] = field(default_factory=list)
+    attribute_patterns: list[AttributePattern] = field(default_factory=list)
     lengths: list[Lengths] = field(default_factory=list)
 
 
@@ -131,7 +141,9 @@ def _flat(estimator: Any, top: int) -> ReportData:
     longer = {p: w for p, w in estimator.pattern_features_.items() if len(p) > 2}
     level.patterns = [(pattern_names(p), w) for p, w in _ends(longer.items(), top)]
     tied = {(p, name): w for (name, p), w in estimator.attribute_pattern_features_.items()}
-    level.attribute_patterns = [(name, pattern_names(p), w) for (p, name), w in _ends(tied.items(), top)]
+    level.attribute_patterns = [
+        AttributePattern(name, pattern_names(p), w) for (p, name), w in _ends(tied.items(), top)
+    ]
     if longer:
         level.automaton = _automaton(estimator)
     level.lengths = _lengths(getattr(estimator, "length_counts_", {}))
@@ -158,7 +170,7 @@ def _nested(estimator: Any, top: int) -> ReportData:
         level = LevelReport(name, features=_features(features[name]), lengths=_lengths(counts.get(name, {})))
         parents = [None] if k == 0 else classes[names[k - 1]]
         found: dict[Any, dict[tuple[Any, ...], float]] = {parent: {} for parent in parents}
-        tied: dict[tuple[str, tuple[Any, ...]], float] = {}
+        tied: dict[tuple[str, tuple[Any, ...], Any], float] = {}
         for source, ends in (
             (estimator.initialisation_features_, (BOS, None)),
             (estimator.transition_features_, (None, None)),
@@ -172,13 +184,16 @@ def _nested(estimator: Any, top: int) -> ReportData:
                 if len(rest) == n:
                     found[parent][labels] = w
                 else:
-                    tied[rest[n], labels if parent is None else (*labels, _Inside(parent))] = w
+                    tied[rest[n], labels, parent] = w
         level.transitions = [
             transitions_of(classes[name], pairs, None if parent is None else str(parent))
             for parent, pairs in found.items()
             if pairs
         ]
-        level.attribute_patterns = [(a, pattern_names(p), w) for (a, p), w in _ends(tied.items(), top)]
+        level.attribute_patterns = [
+            AttributePattern(attribute, pattern_names(p), w, None if parent is None else str(parent))
+            for (attribute, p, parent), w in _ends(tied.items(), top)
+        ]
         levels.append(level)
     model = estimator.model_
     facts: list[tuple[str, Any]] = [
@@ -197,10 +212,6 @@ def _nested(estimator: Any, top: int) -> ReportData:
         tree=_tree(names, classes, estimator.topology_, 0, classes[names[0]]),
         log=list(estimator.training_log_),
     )
-
-
-class _Inside(str):
-    """The parent of a transition, among the labels of a pattern."""
 
 
 def _tree(
@@ -223,8 +234,6 @@ def _features(strongest: dict[Any, tuple[list[Weighted], list[Weighted]]]) -> li
 
 def symbol(label: Any) -> str:
     """A label's name, or what stands for the start and the end of a sequence (or of a parent)."""
-    if isinstance(label, _Inside):
-        return f"in {label}"
     if isinstance(label, int) and not isinstance(label, bool) and label in (BOS, EOS):
         return "start" if label == BOS else "end"
     return str(label)
