@@ -243,8 +243,11 @@ def test_report_by_mouse_and_keyboard(visit, report):
     asked = page.locator(".graph.asked")
     assert asked.count() == 1 and 0 < asked.locator(".edge.on").count() < asked.locator(".edge").count()
     v.seen("graph")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.closest('.graph') !== null")
+    page.keyboard.press("ArrowRight")
+    second = page.locator(".graph").first.locator(".node").nth(1)
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == second.get_attribute("aria-label")
+    page.keyboard.press("Tab")  # one stop for the whole graph
+    assert page.evaluate("document.activeElement.closest('.graph')") is None
     page.click("nav a[href='#lengths']")
     assert page.evaluate("document.querySelector('#lengths').getBoundingClientRect().top") < 800
 

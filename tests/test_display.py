@@ -424,7 +424,9 @@ def test_report_of_a_crf(crf):
     assert len([td for td in matrix.one("tbody").all("td") if "none" not in td.classes]) == len(
         crf.transition_features_
     )
-    assert len(tree.one("svg", "graph").all("g", "node", tabindex="0")) >= 2
+    nodes = tree.one("svg", "graph").all("g", "node")
+    assert [node.text for node in nodes if node.attributes["tabindex"] == "0"] == [nodes[0].text]
+    assert {node.text for node in nodes} == set(crf.classes_)
     assert all(table.all("th", scope="col") for table in tree.all("table"))
 
 

@@ -109,7 +109,7 @@ def circle_order(weights: npt.NDArray[np.float64]) -> list[int]:
 
 
 def draw(graph: Graph, palette: Palette, name: str) -> Markup:
-    """The picture; each node can be reached by the keyboard and then shows its edges alone."""
+    """The picture; by mouse or keyboard, a node shows its edges alone."""
     n = len(graph.names)
     weights = np.zeros((n, n))
     for edge in graph.edges:
@@ -132,7 +132,7 @@ def draw(graph: Graph, palette: Palette, name: str) -> Markup:
         at[node] = centre[0] + radius_x * math.cos(angle), centre[1] + radius_y * math.sin(angle)
     heaviest = max([1e-9, *(e.weight for e in graph.edges)])
     edges = [_edge(edge, at, widths, centre, heaviest) for edge in sorted(graph.edges, key=lambda e: e.weight)]
-    nodes = [_node(graph, node, at[node], widths[node], palette) for node in order]
+    nodes = [_node(graph, node, at[node], widths[node], palette, node == order[0]) for node in order]
     return element(
         "svg",
         element("g", *edges),
@@ -145,7 +145,7 @@ def draw(graph: Graph, palette: Palette, name: str) -> Markup:
     )
 
 
-def _node(graph: Graph, node: int, at: Point, width: float, palette: Palette) -> Markup:
+def _node(graph: Graph, node: int, at: Point, width: float, palette: Palette, first: bool) -> Markup:
     name = graph.names[node]
     out = sorted((e for e in graph.edges if e.tail == node), key=lambda e: -e.weight)[:6]
     said = ", ".join(f"{graph.names[e.head]} {signed(e.weight)}" for e in out)
@@ -156,7 +156,7 @@ def _node(graph: Graph, node: int, at: Point, width: float, palette: Palette) ->
         element("text", shown, x=at[0], y=at[1]),
         class_=f"node {palette.css(graph.looks[node])}",
         data_n=node,
-        tabindex=0,
+        tabindex=0 if first else -1,  # one stop for the whole graph, arrow keys inside
         role="img",
         aria_label=f"{name}, followed by {said}" if said else f"{name}, followed by nothing that is drawn",
     )

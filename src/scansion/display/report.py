@@ -134,7 +134,7 @@ def _transitions(level: LevelReport, palette: Palette) -> Markup:
     shown = [_one_transitions(one, palette, alone) for one in level.transitions]
     caption = (
         "Arrows: the highest weights of one label after another, thicker the higher; of a label that has none above 0, "
-        "its highest. Point at a label, or reach it by Tab, to see its own."
+        "its highest. Point at a label, or reach it by Tab and arrow keys, to see its own."
     )
     body = shown[0] if alone else element("div", *shown, class_="two")
     return join([element("p", caption, class_="quiet"), body])
@@ -242,7 +242,7 @@ def _patterns(level: LevelReport, palette: Palette) -> Markup:
         tables.append(element("div", element("h3", "Three labels and more"), _pattern_table(rows, palette)))
     if level.attribute_patterns:
         table = _pattern_table(level.attribute_patterns, palette)
-        tables.append(element("div", element("h3", "With attributes"), table))
+        tables.append(element("div", element("h3", "With attributes") if level.patterns else None, table))
     parts.append(element("div", *tables, class_="two"))
     return join(parts)
 

@@ -128,9 +128,13 @@ def sequence_page(entries: Iterable[Sequence], title: str | None = None) -> str:
 def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
     """What the page shows: the legend, and each sequence."""
     palette = Palette()
-    for entry in entries:
-        for label in entry.labels or ():
-            palette.add(label)
+    for d in range(max((len(entry.levels) for entry in entries), default=0)):  # hues go to the top levels first
+        for entry in entries:
+            if d == _scored_level(entry):
+                for label in entry.labels or ():
+                    palette.add(label)
+            for _, _, label in entry.levels[d] if d < len(entry.levels) else ():
+                palette.add(label)
     outside = False
     for entry in entries:
         for levels in (entry.levels, *(levels for levels, _ in entry.alternatives or ())):
@@ -370,7 +374,7 @@ def _alternatives(entry: Sequence, palette: Palette) -> Markup | None:
             element(
                 "tr",
                 element("th", i + 1, scope="row"),
-                element("td", meter(p), f"{p:.3f}" if p >= 0.0005 else f"{p:.1e}", class_="number"),
+                element("td", meter(p), f"{p:.3f}" if p >= 0.0005 else f"{p:.2g}", class_="number"),
                 element("td", *(chips or [element("span", "as shown", class_="quiet")])),
             )
         )
