@@ -242,6 +242,22 @@ def test_marginals_alternatives_and_tables():
     assert data["scored"] == 1 and len(data["likely"]) == 10
 
 
+def test_marginals_of_tags_speak_of_segments():
+    tags = ["B-N", "I-N", "O", "B-V"]
+    marginals = np.array([[0.6, 0.3, 0.1, 0.0], [0.2, 0.7, 0.05, 0.05], [0.0, 0.3, 0.7, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    entry = Sequence("abcd", [[(0, 2, "N"), (3, 4, "V")]], marginals=marginals, labels=tags)
+    tree = pages.parse(sequence_page([entry]))
+    rows = [[td.text for td in tr.all("td")] for tr in tree.all("table")[-1].one("tbody").all("tr")]
+    assert [row[2] for row in rows] == ["0.900", "1.000"]
+    doubtful = ["doubtful" in node.classes for node in tree.all("span", "token")]
+    assert doubtful == [True, True, True, False]  # c is outside with 0.7
+    outlined = sorted(float(rect.attributes["fill-opacity"]) for rect in tree.one("div", "heat").all("rect", "on"))
+    assert outlined == [0.6, 0.7, 0.7, 1.0]
+    data = json.loads(tree.one("script", "data").text)
+    names = data["labels"]
+    assert {names[int(a)]: names[b] for a, b in data["meaning"].items()} == {"B-N": "N", "I-N": "N", "B-V": "V"}
+
+
 def test_hostile_text():
     tokens = HOSTILE * 2
     levels = [[(i, i + 1, name) for i, name in enumerate(tokens)]]

@@ -102,7 +102,10 @@
         const mass = new Map();
         for (let t = start; t < stop; t++) {
           const row = this.data.likely[t];
-          for (let i = 0; i < row.length; i += 2) mass.set(row[i], (mass.get(row[i]) || 0) + row[i + 1] / (stop - start));
+          for (let i = 0; i < row.length; i += 2) {
+            const y = this.data.meaning[row[i]] ?? row[i];
+            mass.set(y, (mass.get(y) || 0) + row[i + 1] / (stop - start));
+          }
         }
         const rows = [...mass].sort((a, b) => b[1] - a[1]).slice(0, 4);
         parts.push(this.list(rows.map(([y, p]) => [p, [this.chip(y)]])));
