@@ -242,6 +242,16 @@ def test_marginals_alternatives_and_tables():
     assert data["scored"] == 1 and len(data["likely"]) == 10
 
 
+def test_details_of_many_sequences_start_closed():
+    for count, opened in ((3, True), (4, False)):
+        tree = pages.parse(sequence_page([nested()] * count))
+        assert all(("open" in d.attributes) == (opened and "As a table" not in d.text) for d in tree.all("details"))
+    rare = np.array([[0.999, 0.001, 0.0]])
+    tree = pages.parse(sequence_page([Sequence(["a"], [], marginals=rare)]))
+    assert [row.text for row in tree.one("div", "rows").all("span")] == ["0"]
+    assert "the 1 most probable of 3 labels" in tree.one("main").text
+
+
 def test_marginals_of_tags_speak_of_segments():
     tags = ["B-N", "I-N", "O", "B-V"]
     marginals = np.array([[0.6, 0.3, 0.1, 0.0], [0.2, 0.7, 0.05, 0.05], [0.0, 0.3, 0.7, 0.0], [0.0, 0.0, 0.0, 1.0]])

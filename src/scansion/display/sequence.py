@@ -23,6 +23,8 @@ Span = tuple[int, int, str]
 _OVERVIEW_FROM = 80  # tokens from which a strip shows the whole at once
 _LEAST_SHOWN = 0.005  # probabilities below it are not drawn
 _HEAT_ROWS = 40
+_LEAST_ROW = 0.01  # labels that are less probable everywhere have no row
+_OPENED = 3  # with more sequences on a page, their details start closed
 _HEAT_CELL = 20
 _HEAT_ROW = 20
 _HEAT_LETTERS = 11  # of a token's name above its column
@@ -163,7 +165,7 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
         )
     many = len(entries) > 1
     shown = [
-        _entry(entry, reading, palette, i if many or entry.name else None)
+        _entry(entry, reading, palette, i if many or entry.name else None, len(entries) <= _OPENED)
         for i, (entry, reading) in enumerate(zip(entries, readings, strict=True))
     ]
     hint = element(
@@ -190,7 +192,7 @@ def chip(palette: Palette, label: Any, suffix: Any = None, look: Any = None) -> 
 # ---- one sequence ----------------------------------------------------------------------------------------------------
 
 
-def _entry(entry: Sequence, reading: _Reading, palette: Palette, i: int | None) -> Markup:
+def _entry(entry: Sequence, reading: _Reading, palette: Palette, i: int | None, opened: bool) -> Markup:
     size = len(entry.tokens)
     heading = None
     if i is not None:
@@ -201,8 +203,8 @@ def _entry(entry: Sequence, reading: _Reading, palette: Palette, i: int | None) 
         heading,
         _overview(entry, palette) if size > _OVERVIEW_FROM else None,
         _flow(entry, reading, palette),
-        _alternatives(entry, palette),
-        _heat_map(entry, reading),
+        _alternatives(entry, palette, opened),
+        _heat_map(entry, reading, opened),
         _table(entry, reading, palette),
         json_script(_data(entry, reading, palette), class_="data"),
     ]
@@ -385,7 +387,7 @@ def _overview(entry: Sequence, palette: Palette) -> Markup:
     )
 
 
-def _alternatives(entry: Sequence, palette: Palette) -> Markup | None:
+def _alternatives(entry: Sequence, palette: Palette, opened: bool) -> Markup | None:
     """Other configurations: how probable, and what differs from the one that is shown."""
     if not entry.alternatives:
         return None
@@ -415,7 +417,10 @@ def _alternatives(entry: Sequence, palette: Palette) -> Markup | None:
     head = element("tr", *(element("th", name, scope="col") for name in ("", "Probability", "What differs")))
     table = element("table", element("thead", head), element("tbody", *rows), class_="alternatives")
     return element(
-        "details", element("summary", f"Alternatives ({len(rows)})"), element("div", table, class_="scroll"), open=True
+        "details",
+        element("summary", f"Alternatives ({len(rows)})"),
+        element("div", table, class_="scroll"),
+        open=opened,
     )
 
 
@@ -424,13 +429,13 @@ def meter(p: float) -> Markup:
     return element("span", element("i", style=f"width:{100 * p:.1f}%"), class_="meter", aria_hidden="true")
 
 
-def _heat_map(entry: Sequence, reading: _Reading) -> Markup | None:
+def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None:
     """Label probabilities at each token: one row a label, as dark as it is probable."""
     if entry.marginals is None or entry.labels is None or not entry.labels:
         return None
     size = len(entry.tokens)
     peaks = entry.marginals.max(axis=0)
-    rows = np.arange(len(peaks))
+    rows = np.flatnonzero(peaks >= _LEAST_ROW)
     if len(rows) > _HEAT_ROWS:
         rows = np.sort(np.argsort(-peaks, kind="stable")[:_HEAT_ROWS])
     place = {int(y): r for r, y in enumerate(rows)}
@@ -472,7 +477,7 @@ def _heat_map(entry: Sequence, reading: _Reading) -> Markup | None:
         aria_label="Marginals; arrow keys walk over the tokens",
         data_cell=width,
     )
-    left = "" if len(rows) == len(peaks) else f" The {len(rows)} most probable of {len(peaks)} labels."
+    left = "" if len(rows) == len(peaks) else f", the {len(rows)} most probable of {len(peaks)} labels"
     scale = element("span", element("i"), class_="scale", aria_hidden="true")
     return element(
         "details",
@@ -480,7 +485,7 @@ def _heat_map(entry: Sequence, reading: _Reading) -> Markup | None:
         element("div", labels, scroll, class_="heat"),
         element("p", "0 ", scale, f" 1{left}", class_="quiet"),
         element("p", "\u00a0", class_="readout", role="status"),
-        open=True,
+        open=opened,
     )
 
 
