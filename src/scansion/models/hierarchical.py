@@ -121,7 +121,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
 
     def __init__(
         self,
-        levels: Any = ("top", "bottom"),
+        levels: Any,
         *,
         max_length: Any = None,
         topology: Any = None,
@@ -243,17 +243,10 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         check_targets(model, targets, data.offsets)
         n_jobs = checks.jobs(self.n_jobs)
         objective = NestedObjective(model, inputs, targets, weight, self.batch_size, n_jobs)
-        self._check_partial(model, inputs, targets, objective.held)
+        bad = objective.impossible()
+        if bad is not None:
+            raise _no_tree(f"y[{bad[0]}]", bad[1])
         return model, objective, np.flatnonzero(targets.known)
-
-    def _check_partial(self, model: NestedModel, inputs: NestedInputs, targets: LevelTargets, held: Held) -> None:
-        """Raise if what is known of a sequence is impossible."""
-        chosen = np.flatnonzero(targets.known & ~targets.complete)
-        if not len(chosen):
-            return
-        rows = [np.arange(inputs.data.offsets[b], inputs.data.offsets[b + 1]) for b in chosen.tolist()]
-        batch = held.constrain(model.batch(inputs.take(chosen), checks.jobs(self.n_jobs)), np.concatenate(rows))
-        _check_possible(batch, chosen, "y")
 
     # ---- predict -----------------------------------------------------------------------------------------------
 
@@ -293,7 +286,13 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return held.constrain(batch, rows)
 
     def _check_possible(self, batch: Any, first: int, name: str) -> None:
-        _check_possible(batch, np.arange(first, first + len(batch)), name)
+        dead = np.flatnonzero(batch._core.log_partitions(batch.n_jobs) == -np.inf)
+        if dead.size:
+            raise _no_tree(f"{name}[{first + int(dead[0])}]", batch._core.furthest(int(dead[0])))
+
+    def _tokens_at_once(self) -> int:
+        model: NestedModel = self._model
+        return min(super()._tokens_at_once(), model.tokens_at_once())
 
     def _named(self, config: Any) -> dict[str, list[Segment]]:
         return {
@@ -394,7 +393,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         batch = self._model.batch(inputs, checks.jobs(self.n_jobs))
         if constraints is not None:
             batch = self._held(constraints, inputs).constrain(batch, slice(None))
-            _check_possible(batch, np.arange(len(batch)), "constraints")
+            self._check_possible(batch, 0, "constraints")
         return batch
 
     # ---- what was learnt ---------------------------------------------------------------------------------------
@@ -521,15 +520,11 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return unpack(stored.metadata, stored.arrays)
 
 
-def _check_possible(batch: Any, numbers: Ints, name: str) -> None:
-    """Raise if nothing is possible for a sequence; numbers (B,): those of the sequences."""
-    dead = np.flatnonzero(batch._core.log_partitions(batch.n_jobs) == -np.inf)
-    if dead.size:
-        b = int(dead[0])
-        raise ValueError(
-            f"{name}[{int(numbers[b])}] leaves no tree: none gets beyond position {batch._core.furthest(b)} with what "
-            "is known there and what the model allows (topology, transitions, repeats, max_length)"
-        )
+def _no_tree(what: str, furthest: int) -> ValueError:
+    return ValueError(
+        f"{what} leaves no tree: none gets beyond position {furthest} with what is known there and what the model "
+        "allows (topology, transitions, repeats, max_length)"
+    )
 
 
 def _level(rules: NestedRules, k: int, labels: list[Any], seen: int, old: NestedModel | None) -> Level:

@@ -43,6 +43,7 @@ __all__ = ["CLIQUES", "PERSISTENCE", "Block", "Level", "NestedModel"]
 PERSISTENCE = ("inside", "start", "end", "inner")
 CLIQUES = ("transition", "initialisation", "ending")
 
+_FLOATS_AT_ONCE = 30_000_000
 _FEW = 0.5  # a block that uses fewer of the attributes than this share gets a matrix of its own
 
 
@@ -189,16 +190,14 @@ class NestedModel:
             block.part, len(self.vocabulary)
         )
 
-    def floats_per_token(self) -> int:
-        """Numbers that the scores of one token take."""
-        total = 0
+    def tokens_at_once(self) -> int:
+        """Number of tokens whose scores fit into a moderate amount of memory."""
+        floats = 1
         for block in self.blocks:
-            level = self.levels[block.level]
-            if block.tokens:
-                total += block.width
-            elif block.part == "span":
-                total += block.width * (level.max_length or 1)
-        return total
+            if block.tokens or block.part == "span":
+                longest = self.levels[block.level].max_length or 1
+                floats += block.width * (longest if block.part == "span" else 1)
+        return max(1, _FLOATS_AT_ONCE // floats)
 
     def _groups(self) -> list[tuple[Ints | None, list[tuple[Block, slice]]]]:
         """Blocks of token attributes that share a matrix, with its columns (None: all)."""
