@@ -196,7 +196,7 @@ def test_segments_of_all_levels():
             (span,) = [s for s in level if s[0] <= t < s[1]]
             assert ("first" in bar.classes) == (t == span[0]) and ("last" in bar.classes) == (t == span[1] - 1)
             assert bar.text == (span[2] if t == span[0] else "")
-    named = tree.all("span", "bar", role="button")
+    named = tree.all("span", "bar", role="img")
     assert len(named) == len(UPPER) + len(LOWER)
     assert [bar.attributes["tabindex"] for bar in named].count("0") == 1
     assert any("title, fields, tokens 6:10: " in (bar.attributes["aria-label"] or "") for bar in named)
@@ -207,7 +207,7 @@ def test_segments_of_all_levels():
 def test_same_label_same_colour():
     tree = pages.parse(sequence_page([nested(), Sequence(["x"], [[(0, 1, "title")]])]))
     looks = {}
-    for node in [*tree.all("span", "chip"), *tree.all("span", "bar", role="button")]:
+    for node in [*tree.all("span", "chip"), *tree.all("span", "bar", role="img")]:
         label = node.children[0].text if isinstance(node.children[0], pages.Node) else node.children[0]
         looks.setdefault(label, set()).add(
             " ".join(c for c in node.classes if c not in ("chip", "bar", "first", "last"))
@@ -294,7 +294,7 @@ def test_any_sequence_gives_a_page(problem):
     level = [(a, b, labels[i % len(labels)]) for i, (a, b) in enumerate(itertools.pairwise(cuts)) if i % 4 != 3]
     tree = pages.parse(sequence_page([Sequence(tokens, [level, level[::2]])]))
     assert len(tree.all("span", "cell")) == len(tokens)
-    assert len(tree.all("span", "bar", role="button")) == len(level) + len(level[::2])
+    assert len(tree.all("span", "bar", role="img")) == len(level) + len(level[::2])
 
 
 def test_long_sequences_stay_small():
@@ -345,7 +345,7 @@ def test_the_module_is_the_function():
     tree = pages.parse(fragment)
     root = tree.one("div", "scansion")
     assert "cell-output" in root.classes and not tree.all("html") and not tree.all("body")
-    assert [bar.text for bar in tree.all("span", "bar", role="button")] == ["X", "Y"]
+    assert [bar.text for bar in tree.all("span", "bar", role="img")] == ["X", "Y"]
     # rules of a fragment must not reach other cells
     rules = re.sub(r"/\*.*?\*/|@media[^{]*\{|\{[^{}]*\}", "", tree.one("style").text, flags=re.S).split("\n")
     assert all(".scansion" in part for rule in rules for part in rule.split(",") if part.strip(" }\n"))
@@ -361,7 +361,7 @@ def test_display_takes_what_estimators_give(crf):
         title="Three",
     )
     tree = pages.parse(page.html)
-    assert [bar.text for bar in tree.all("span", "bar", role="button")] == crf.predict_single(x)
+    assert [bar.text for bar in tree.all("span", "bar", role="img")] == crf.predict_single(x)
     rows = tree.one("table", "alternatives").one("tbody").all("tr")
     assert len(rows) == 3 and "as shown" in rows[0].text
     assert [row.text for row in tree.one("div", "rows").all("span")] == crf.classes_
@@ -369,7 +369,7 @@ def test_display_takes_what_estimators_give(crf):
 
 def test_display_of_segments_levels_and_schemes():
     def bars(page):
-        return [bar.text for bar in pages.parse(page.html).all("span", "bar", role="button")]
+        return [bar.text for bar in pages.parse(page.html).all("span", "bar", role="img")]
 
     assert bars(sc.display("abc", [(0, 2, "X"), (2, 3, "Y")])) == ["X", "Y"]
     assert bars(sc.display("abc", [[(0, 3, "S")], [(0, 2, "X"), (2, 3, "Y")]])) == ["X", "S", "Y"]
@@ -384,11 +384,11 @@ def test_lattices_show_themselves():
     rng = np.random.default_rng(0)
     chain = sc.ChainLattice(rng.normal(size=(6, 3)), rng.normal(size=(3, 3)))
     tree = pages.parse(chain._repr_html_())
-    assert [int(bar.text) for bar in tree.all("span", "bar", role="button")] == chain.viterbi()[0].tolist()
+    assert [int(bar.text) for bar in tree.all("span", "bar", role="img")] == chain.viterbi()[0].tolist()
     assert "log Z" in tree.all("p")[0].text
     segment = sc.SegmentLattice(rng.normal(size=(6, 3, 2)), [(0,), (1,)], 2)
     tree = pages.parse(segment._repr_html_())
-    assert [int(bar.text) for bar in tree.all("span", "bar", role="button")] == [s.label for s in segment.viterbi()[0]]
+    assert [int(bar.text) for bar in tree.all("span", "bar", role="img")] == [s.label for s in segment.viterbi()[0]]
     tree = pages.parse(chain.compressed()._repr_html_())
     best = chain.compressed().best(5)
     assert [row.all("td")[0].text for row in tree.one("tbody").all("tr")] == [f"{p:.4f}" for _, p in best]
@@ -551,7 +551,7 @@ def test_display_of_a_hierarchy(hierarchy):
     )
     tree = pages.parse(page.html)
     best = hierarchy.predict_single(x)
-    bars = [bar.text for bar in tree.all("span", "bar", role="button")]
+    bars = [bar.text for bar in tree.all("span", "bar", role="img")]
     assert sorted(bars) == sorted(s.label for level in best.values() for s in level)
     data = json.loads(tree.one("script", "data").text)
     assert data["names"] == ["day", "step"] and data["scored"] == 1

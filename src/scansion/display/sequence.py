@@ -324,7 +324,7 @@ def _flow(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:
                         element("span", label, class_="name"),
                         class_=f"bar {look}{ends}",
                         data_s=f"{d}.{s}",
-                        role="button",
+                        role="img",
                         tabindex=0 if first else -1,
                         aria_label=_spoken(entry, reading, d, s),
                     )
@@ -414,7 +414,7 @@ def _alternatives(entry: Sequence, palette: Palette, opened: bool) -> Markup | N
                 element("td", *(chips or [element("span", "as shown", class_="quiet")])),
             )
         )
-    head = element("tr", *(element("th", name, scope="col") for name in ("", "Probability", "What differs")))
+    head = element("tr", *(element("th", name, scope="col") for name in ("Rank", "Probability", "What differs")))
     table = element("table", element("thead", head), element("tbody", *rows), class_="alternatives")
     return element(
         "details",
