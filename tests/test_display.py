@@ -566,6 +566,21 @@ def test_report_of_a_loaded_model(tmp_path, semi):
     assert "Lengths of segments" in [h.text for h in tree.all("h2")]
 
 
+def test_start_and_end_in_reports():
+    X = [[["a"], ["b"], ["a"]]] * 3
+    patterns = [(sc.BOS, "A"), ("A", "B"), ("B", "A", sc.EOS), ("A", sc.EOS)]
+    model = sc.CRF(patterns=patterns, max_iterations=4).fit(X, [["A", "B", "A"]] * 3)
+    tree = pages.parse(model.report().html)
+    matrix = tree.one("div", "matrix")
+    assert [th.text for th in matrix.one("tbody").all("th")] == ["A", "start"]
+    assert [th.text for th in matrix.one("thead").all("th")] == ["A", "B", "end"]
+    assert "B\u2192A\u2192end" in [td.text for td in tree.all("td")]
+    # labels may be the numbers that stand for them
+    numbers = sc.CRF(max_iterations=4).fit(X, [[-1, -2, -1]] * 3)
+    tree = pages.parse(numbers.report().html)
+    assert {th.text for th in tree.one("div", "matrix").all("th")} == {"-1", "-2"}
+
+
 def test_report_with_hostile_names():
     X = [[[name] for name in HOSTILE[:4]]] * 2
     model = sc.CRF(max_iterations=5).fit(X, [HOSTILE[:4]] * 2)

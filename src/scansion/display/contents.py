@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -135,12 +136,13 @@ def gather(estimator: Any, top: int = 20) -> ReportData:
 def _flat(estimator: Any, top: int) -> ReportData:
     labels = [str(label) for label in estimator.classes_]  # says so if it is not fitted
     level = LevelReport(features=_features(estimator.strongest_features(top)))
-    pairs = {p: w for p, w in estimator.pattern_features_.items() if len(p) == 2}
+    patterns = {_marked(p, estimator.classes_): w for p, w in estimator.pattern_features_.items()}
+    pairs = {p: w for p, w in patterns.items() if len(p) == 2}
     if pairs:
         level.transitions = [transitions_of(estimator.classes_, pairs)]
-    longer = {p: w for p, w in estimator.pattern_features_.items() if len(p) > 2}
+    longer = {p: w for p, w in patterns.items() if len(p) > 2}
     level.patterns = [(pattern_names(p), w) for p, w in _ends(longer.items(), top)]
-    tied = {(p, name): w for (name, p), w in estimator.attribute_pattern_features_.items()}
+    tied = {(_marked(p, estimator.classes_), name): w for (name, p), w in estimator.attribute_pattern_features_.items()}
     level.attribute_patterns = [
         AttributePattern(name, pattern_names(p), w) for (p, name), w in _ends(tied.items(), top)
     ]
@@ -172,9 +174,9 @@ def _nested(estimator: Any, top: int) -> ReportData:
         found: dict[Any, dict[tuple[Any, ...], float]] = {parent: {} for parent in parents}
         tied: dict[tuple[str, tuple[Any, ...], Any], float] = {}
         for source, ends in (
-            (estimator.initialisation_features_, (BOS, None)),
+            (estimator.initialisation_features_, (_Mark.START, None)),
             (estimator.transition_features_, (None, None)),
-            (estimator.ending_features_, (None, EOS)),
+            (estimator.ending_features_, (None, _Mark.END)),
         ):
             for (of, parent, *rest), w in source.items():
                 if of != name:
@@ -232,11 +234,22 @@ def _features(strongest: dict[Any, tuple[list[Weighted], list[Weighted]]]) -> li
     return [Features(str(label), positive, negative) for label, (positive, negative) in strongest.items()]
 
 
+class _Mark(Enum):
+    """The start and the end of a sequence, or of a parent, among labels; unlike BOS and EOS never equal to a label."""
+
+    START = "start"
+    END = "end"
+
+
+def _marked(pattern: tuple[Any, ...], labels: Sequence[Any]) -> tuple[Any, ...]:
+    """A pattern with marks in place of BOS and EOS, which are numbers that labels may be as well."""
+    marks = {y: mark for y, mark in ((BOS, _Mark.START), (EOS, _Mark.END)) if y not in labels}
+    return tuple(marks.get(y, y) if isinstance(y, int) else y for y in pattern)
+
+
 def symbol(label: Any) -> str:
-    """A label's name, or what stands for the start and the end of a sequence (or of a parent)."""
-    if isinstance(label, int) and not isinstance(label, bool) and label in (BOS, EOS):
-        return "start" if label == BOS else "end"
-    return str(label)
+    """A label's name, or what stands for the start and the end."""
+    return str(label.value) if isinstance(label, _Mark) else str(label)
 
 
 def pattern_names(pattern: Sequence[Any]) -> tuple[str, ...]:
@@ -256,7 +269,7 @@ def transitions_of(
     for (a, b), w in pairs.items():
         weights[names[a], names[b]] = w
     named = [symbol(label) for label in names]
-    looks = [name if name == str(label) else "O" for label, name in zip(names, named, strict=True)]
+    looks = ["O" if isinstance(label, _Mark) else name for label, name in zip(names, named, strict=True)]
     return Transitions(named, looks, weights, parent)
 
 
@@ -283,7 +296,8 @@ def _automaton(estimator: Any) -> Graph | None:
                 q = int(follow[p, y])
                 best[q] = best.get(q, 0.0) + float(weights[matched].sum())
         edges += [Edge(p, q, w) for q, w in best.items()]
-    named = [" ".join(symbol(y if y in (BOS, EOS) else model.labels[y]) for y in state) or "(any)" for state in states]
+    marks = {BOS: _Mark.START, EOS: _Mark.END}  # a state has numbers of labels, which are never below 0
+    named = [" ".join(symbol(marks[y] if y < 0 else model.labels[y]) for y in state) or "(any)" for state in states]
     looks = [symbol(model.labels[s[-1]]) if s and s[-1] >= 0 else "O" for s in states]
     return Graph(named, looks, edges)
 
