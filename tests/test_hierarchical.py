@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
+import runpy
+from pathlib import Path
+
 import hierarchical_oracle
 import numpy as np
 import pytest
@@ -320,6 +324,7 @@ def test_constraints_help(fitted):
         found = fitted.predict(TEST, constraints=known)
         assert all(guess[level] == row[level] for guess, row in zip(found, TRUTH, strict=True))
         right = [set(guess[other]) & set(map(tuple, row[other])) for guess, row in zip(found, TRUTH, strict=True)]
+        assert fitted.scores(TEST, TRUTH, constraints=known)[level] == {"accuracy": 1.0, "f1": 1.0}
         free = fitted.scores(TEST, TRUTH)[other]["f1"]
         assert sum(map(len, right)) / sum(len(row[other]) for row in TRUTH) >= free - 0.02
 
@@ -545,7 +550,35 @@ def test_scores_of_partial_targets(fitted):
     assert found["step"]["accuracy"] == pytest.approx(np.mean(last))
 
 
+def test_scores_of_columns():
+    """At a level of single steps each label of a column is one segment."""
+    X = [[{"w": w} for w in "aabba"]]
+    y = [{"top": ["A", "A", "B", "B", "A"], "low": list("aabba")}]
+    model = sc.HierarchicalCRF(["top", "low"], max_length={"top": "free", "low": 1}, c2=0.01).fit(X, y)
+    assert model.scores(X, y) == {"top": {"accuracy": 1.0, "f1": 1.0}, "low": {"accuracy": 1.0, "f1": 1.0}}
+    assert len(model.predict(X, constraints=[{"low": list("aabbb")}])[0]["low"]) == 5
+
+
 def test_segments_are_named(fitted):
     guess = fitted.predict(TEST[:1])[0]
     assert list(guess) == NAMES and all(isinstance(s, sc.Segment) for s in guess["step"])
     assert guess["activity"][-1].stop == guess["step"][-1].stop == len(TEST[0])
+
+
+def test_the_manual():
+    from scansion.data import levels
+    from scansion.models import hierarchical
+
+    page = Path(__file__).parents[1] / "docs" / "concepts" / "hierarchical.md"
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.failed == 0 and result.attempted > 10
+    for module in (levels, hierarchical):
+        result = doctest.testmod(module)
+        assert result.failed == 0 and result.attempted > 0
+
+
+def test_the_example(capsys):
+    script = Path(__file__).parents[1] / "examples" / "activities.py"
+    runpy.run_path(str(script), run_name="__main__")
+    shown = capsys.readouterr().out
+    assert "learnt: " in shown and "activities given:     activity 100.0 %" in shown

@@ -269,14 +269,16 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return NestedInputs(data, tuple(cells))
 
     def _encoded(self, y: Any, inputs: NestedInputs, extend: bool = False) -> LevelTargets:
+        """Encoded y. extend: labels that the model does not know, and segments too long for it, are no errors."""
         model = self._model
+        limits = [level.max_length for level in model.levels]
         return encode_levels(
             y,
             inputs.data.lengths,
             [level.name for level in model.levels],
             [level.labels for level in model.levels],
             extend=extend,
-            max_lengths=None if extend else [level.max_length for level in model.levels],
+            max_lengths=[limit if limit == 1 or not extend else None for limit in limits],
         )[0]
 
     def _held(self, known: Any, inputs: NestedInputs) -> Held:
@@ -336,8 +338,8 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         free = self._ask(inputs, lambda batch: batch.log_partition().tolist())
         return float(np.sum(np.array(held) - np.array(free)))
 
-    def scores(self, X: Any, y: Any) -> dict[str, dict[str, float]]:
-        """Quality of the predictions by level.
+    def scores(self, X: Any, y: Any, constraints: Any = None) -> dict[str, dict[str, float]]:
+        """Quality of the predictions (under `constraints`, as in `predict`) by level.
 
         Returns
         -------
@@ -348,7 +350,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         """
         inputs = self._inputs(X)
         targets = self._encoded(y, inputs, extend=True)
-        best = self._ask(inputs, lambda batch: batch.viterbi()[0])
+        best = self._ask(inputs, lambda batch: batch.viterbi()[0], constraints)
         offsets, n = inputs.data.offsets, inputs.data.n_tokens
         result: dict[str, dict[str, float]] = {}
         for k, level in enumerate(self._model.levels):

@@ -23,7 +23,7 @@ from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.models.flat import known_labels
 from scansion.models.nested.inputs import NestedInputs
-from scansion.models.nested.model import NestedModel
+from scansion.models.nested.model import NestedModel, product
 from scansion.models.nested.occurrences import Occurrences
 
 __all__ = ["Held", "NestedObjective", "configuration_counts"]
@@ -84,7 +84,7 @@ def configuration_counts(
                 free = level.max_length is None  # a constant at each position
                 place = np.zeros_like(length) if free else length - 1
                 np.add.at(by_length, (place, label), rows[start] * (length if free else 1))
-                totals = csr_matrix(level.basis @ by_length)
+                totals = csr_matrix(product(level.basis, by_length))
             else:
                 assert level.max_length is not None
                 places, matrix = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
@@ -199,7 +199,7 @@ class NestedObjective:
         """The loss; its gradient (W,) is written to `gradient`."""
         model = self.model.weighted(weights)
         np.negative(self.counts, out=gradient)
-        loss = -float(self.counts @ weights)
+        loss = -float(np.sum(self.counts * weights))
         for part in self.parts:
             loss += self._part_loss(model, part, gradient, n_jobs)
         return loss
@@ -244,5 +244,5 @@ class NestedObjective:
                     told = np.ones(len(chosen), np.bool_)
                     counts = configuration_counts(model, inputs, self.targets.take(chosen, rows), told, None)
                     out -= one * counts
-                    loss -= one * float(counts @ weights)
+                    loss -= one * float(np.sum(counts * weights))
         return loss
