@@ -261,6 +261,8 @@ def test_marginals_of_tags_speak_of_segments():
     assert [row[2] for row in rows] == ["0.900", "1.000"]
     doubtful = ["doubtful" in node.classes for node in tree.all("span", "token")]
     assert doubtful == [True, True, True, False]  # c is outside with 0.7
+    assert "shaded" in tree.one("p", "hint").text
+    assert "shaded" not in pages.parse(sequence_page([Sequence("abcd", [])])).one("p", "hint").text
     outlined = sorted(float(rect.attributes["fill-opacity"]) for rect in tree.one("div", "heat").all("rect", "on"))
     assert outlined == [0.6, 0.7, 0.7, 1.0]
     data = json.loads(tree.one("script", "data").text)

@@ -168,6 +168,10 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
         _entry(entry, reading, palette, i if many or entry.name else None, len(entries) <= _OPENED)
         for i, (entry, reading) in enumerate(zip(entries, readings, strict=True))
     ]
+    doubt: list[Any] = []
+    if any((reading.sure < _SURE).any() for reading in readings):
+        sample = element("span", "shaded", class_="doubtful", style="--doubt:0.6")
+        doubt = [" Tokens are ", sample, f" where their label has a probability below {_SURE}."]
     hint = element(
         "p",
         "Point at a segment to see more, or reach it by ",
@@ -178,6 +182,7 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
         element("kbd", "\u2193"),
         element("kbd", "\u2192"),
         ".",
+        *doubt,
         class_="hint quiet",
     )
     return join([header, legend, hint if entries else None, element("main", *shown)])
