@@ -11,7 +11,7 @@ from scansion import model_file
 from scansion.data import LevelTargets, Targets, Vocabulary, encode, encode_levels, level_names
 from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
-from scansion.models.build import matches
+from scansion.models.build import length_counts, matches
 from scansion.models.cells import readable, span_cells
 from scansion.models.learner import Learner, cut, sequence_weights
 from scansion.models.lengths import length_basis
@@ -231,6 +231,8 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         known = [list(dict.fromkeys([*labels, *rules.labels(k)])) for k, labels in enumerate(before)]
         targets, labels = encode_levels(y, data.lengths, rules.levels, known, extend=True, max_lengths=rules.bounds)
         levels = [_level(rules, k, labels[k], targets.levels[k], old) for k in range(len(labels))]
+        for level, one in zip(levels, targets.levels, strict=True):
+            level.length_counts = length_counts(one, level.size, level.max_length or max(one.longest, 1))
         cells = [
             span_cells(X, f, level.cell_vocabulary, level.max_length, False) if f and level.max_length else None
             for f, level in zip(rules.functions, levels, strict=True)
@@ -404,6 +406,42 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
     def max_length_(self) -> dict[str, int | None]:
         """Longest segment of each level; None: no bound."""
         return {level.name: level.max_length for level in self._model.levels}
+
+    @property
+    def length_counts_(self) -> dict[str, dict[Any, Ints]]:
+        """Level -> label -> (M,) how many of its segments in training had the length 1 .. M.
+
+        Empty for a model from a file that was written without them.
+        """
+        return {
+            level.name: dict(zip(level.labels, level.length_counts.copy(), strict=True))
+            for level in self._model.levels
+            if level.length_counts is not None
+        }
+
+    def strongest_features(
+        self, top: int = 20
+    ) -> dict[str, dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]]:
+        """Level -> label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first.
+
+        Names as in `state_features_`.
+        """
+        top = checks.count("top", top, 0)
+        found: dict[str, dict[Any, list[tuple[str, float]]]] = {
+            name: {label: [] for label in labels} for name, labels in self.classes_.items()
+        }
+        for (level, name, label), w in self.state_features_.items():
+            found[level][label].append((name, w))
+        return {
+            level: {
+                label: (
+                    sorted((f for f in rows if f[1] > 0), key=lambda f: -f[1])[:top],
+                    sorted((f for f in rows if f[1] < 0), key=lambda f: f[1])[:top],
+                )
+                for label, rows in by_label.items()
+            }
+            for level, by_label in found.items()
+        }
 
     @property
     def topology_(self) -> dict[str, dict[Any, list[Any]]]:

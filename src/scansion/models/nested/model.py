@@ -63,6 +63,8 @@ class Level:
     basis_names : list of n
     cell_vocabulary : Vocabulary
         Attributes of spans.
+    length_counts : int64 (S, M), or None
+        How many segments of each length, 1 .. M, training saw; nothing but reports depends on it.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Level:
     basis: Floats
     basis_names: list[str]
     cell_vocabulary: Vocabulary
+    length_counts: Ints | None = None
 
     @property
     def size(self) -> int:
