@@ -45,7 +45,10 @@ C2 = 1.0
 LEVELS = ("chunk", "pos")
 HSCRF: dict[str, Any] = {
     "max_length": {"chunk": "free", "pos": 1},
-    "attribute_parts": {"chunk": ("inside", "start"), "pos": ("inside",)},
+    "attribute_parts": {
+        "chunk": ("inside", "start"),
+        "pos": ("inside", "initialisation", "transition", "ending"),  # the papers' cliques, each with the attributes
+    },
 }
 SETTINGS = (
     f"All models: L-BFGS, c2 = {C2:g}, at most 100 iterations. Mean and range of {DRAWS[SIZES[0]]} drawings of "
