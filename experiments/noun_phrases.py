@@ -52,9 +52,9 @@ HSCRF: dict[str, Any] = {
     },
 }
 SETTINGS = (
-    f"All models: L-BFGS, c2 = {C2:g}, {ITERATIONS} iterations at most. Mean and range of {DRAWS[SIZES[0]]} drawings of "
-    "training sentences up to 500, one drawing above. CRF and SemiCRF see the groups of the words in the window; the "
-    "others predict them, or are told them at test time (+ POS)."
+    f"All models: L-BFGS, c2 = {C2:g}, {ITERATIONS} iterations at most. Mean and range of {DRAWS[SIZES[0]]} drawings "
+    "of training sentences up to 500, one drawing above. CRF and SemiCRF see the groups of the words in the window; "
+    "the others predict them, or are told them at test time (+ POS)."
 )
 CLAIM = (
     "Published, as curves without figures: HSCRF + POS is ahead of all at every size; HSCRF and DCRF without POS are "
