@@ -85,6 +85,7 @@ SEEDS = 5
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # of the labels, given when decoding
 STOPPED = 10  # iterations of the model that decodes with given labels
 C2 = 0.1
+LONGEST = 30  # time steps of a sub-trajectory; partial labels do not tell
 LEVELS = ("activity", "trajectory")
 HALF = ", half of the labels"
 EXPLAINED = (
@@ -225,7 +226,7 @@ class Hierarchical:
         gamma = ("length", "log")
         self.model = scansion.HierarchicalCRF(
             LEVELS,
-            max_length={"activity": longest, "trajectory": None if durations else 1},
+            max_length={"activity": longest, "trajectory": LONGEST if durations else 1},
             length_features={"activity": gamma, "trajectory": gamma if durations else ()},
             **parameters,
         )
@@ -255,7 +256,7 @@ def models(data: Data, **parameters: Any) -> dict[str, Any]:
     return {
         "HSCRF": Hierarchical(longest, **settings),
         "HSCRF, durations below": Hierarchical(longest, True, **settings),
-        "product chain": Product(**settings),
+        "product chain": Product(all_possible_transitions=True, **settings),
         "flat CRF": Flat(**settings),
     }
 

@@ -16,6 +16,8 @@ from experiments.report import Report, Table
 from experiments.rows import is_semi, label_lists, order_of, significance
 from scansion.segments import Segment
 
+SIMULATED = ("robot", "kitchen")
+
 # ---- data ------------------------------------------------------------------------------------------
 
 
@@ -38,7 +40,7 @@ def test_files_are_found_compressed_or_not(tmp_path, monkeypatch):
         find("set/other.txt")
 
 
-@pytest.mark.parametrize("name", [name for name in command.NAMES if name != "robot"])  # which is simulated
+@pytest.mark.parametrize("name", [name for name in command.NAMES if name not in SIMULATED])
 def test_an_experiment_without_its_data_is_skipped(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SCANSION_DATA", str(tmp_path))
     assert command.main([name, "--out", str(tmp_path / "results")]) == 0
@@ -280,6 +282,183 @@ def test_words_are_glued_without_empty_columns():
     assert len(words.NAMES) == 20 and all(a != b for name in words.NAMES for a, b in zip(name, name[1:], strict=False))
 
 
+# ---- levels (papers 000 and 003) --------------------------------------------------------------------
+
+
+def test_runs_of_a_level_end_where_those_above_do():
+    from experiments.levels import nested_runs, spread
+
+    above, below = nested_runs([list("AABBB"), list("xyyyx")])
+    assert above == [(0, 2, "A"), (2, 5, "B")]
+    assert below == [(0, 1, "x"), (1, 2, "y"), (2, 4, "y"), (4, 5, "x")]
+    assert spread(below) == list("xyyyx")
+
+
+def test_segments_are_scored_by_overlap():
+    from experiments.levels import overlap_f1
+
+    truth, guess = [list("aaaabbbb")], [list("aaabbbbb")]
+    assert overlap_f1(truth, guess, 0.75) == 1.0  # 3 of 4 and 4 of 5
+    assert overlap_f1(truth, guess, 0.8) == 0.5
+    split = [list("aacabbbb")]  # the true segment is claimed once: 2 of 4 predicted runs are right, 2 true
+    assert overlap_f1(truth, split, 0.1) == pytest.approx(2 * 2 / (2 + 4))
+
+
+def test_a_chain_over_products_answers_for_both_levels_and_takes_what_is_known():
+    from experiments.levels import ProductChain
+
+    X = [[["a"], ["b"], ["c"]], [["c"], ["b"], ["a"]]] * 3
+    y = [(["P", "P", "Q"], [1, 2, 1]), (["Q", "P", "P"], [1, 2, 1])] * 3
+    model = ProductChain(c2=0.01, max_iterations=30).fit(X, y)
+    assert model.products == [("P", 1), ("P", 2), ("Q", 1)]
+    assert model.predict(X[:1]) == [[["P", "P", "Q"], [1, 2, 1]]]
+    assert model.predict(X[:1], [[[None, "Q", None], [None, None, None]]])[0][0][1] == "Q"
+    partly = ProductChain(c2=0.01).fit(X, [([None, "P", "Q"], [1, 2, 1]), *y[1:]])
+    assert partly.predict(X[:1]) == [[["P", "P", "Q"], [1, 2, 1]]]
+
+
+def test_noun_phrases_and_groups_of_tags():
+    from experiments import noun_phrases
+
+    tags = ["NNP", "VBD", "MD", "JJR", "RB", "PRP", ",", "WRB"]
+    groups = ["noun", "verb", "verb", "adjective", "adverb", "other", "other", "other"]
+    assert [noun_phrases.group(tag) for tag in tags] == groups
+    assert noun_phrases.shapes("McDonald") == ["capital", "mixed"] and noun_phrases.shapes("the") == []
+    assert noun_phrases.shapes("A") == ["capital", "one-capital"] and noun_phrases.shapes("1990s") == ["digit"]
+    sentence = noun_phrases.Sentence(
+        ["He", "said", "so", "Monday", "today"],
+        ["PRP", "VBD", "RB", "NNP", "NN"],
+        ["B-NP", "B-VP", "B-ADVP", "B-NP", "B-NP"],
+    )
+    assert sentence.chunks == ["B-NP", "O", "O", "B-NP", "B-NP"]
+    assert sentence.phrases() == [(0, 1, "NP"), (1, 3, "O"), (3, 4, "NP"), (4, 5, "NP")]
+    assert noun_phrases.iob2(sentence.phrases()) == sentence.chunks
+
+
+def test_attributes_of_noun_phrases_name_frequent_words_only():
+    from experiments import noun_phrases
+
+    often = noun_phrases.Sentence(["the", "end"], ["DT", "NN"], ["B-NP", "I-NP"])
+    once = noun_phrases.Sentence(["the", "Cat", "end"], ["DT", "NN", "VB"], ["B-NP", "I-NP", "O"])
+    attributes = noun_phrases.Attributes([often] * 4 + [once])
+    assert attributes.words == {"the", "end"} and attributes.pairs == {("the", "end")}
+    first, _ = attributes(often, tagged=False)
+    assert first == [
+        "bias",
+        "w[-2]:begin",
+        "w[-1]:begin",
+        "w[0]=the",
+        "w[0]|w[1]=the|end",
+        "w[1]=end",
+        "w[2]:end",
+    ]
+    middle = attributes(once, tagged=True)[1]
+    assert not any("Cat" in name for name in middle) and "shape[0]=capitalised" in middle
+    assert [name for name in middle if name.startswith("pos")] == [
+        "pos[-1]=other",
+        "pos[-1]|pos[0]=other|noun",
+        "pos[0]=noun",
+        "pos[0]|pos[1]=noun|verb",
+        "pos[1]=verb",
+    ]
+
+
+def test_a_person_in_the_kitchen_walks_as_the_activities_say():
+    import numpy as np
+
+    from experiments import kitchen
+    from scansion.metrics import compress
+
+    numbers = {n for chain in kitchen.ACTIVITIES.values() for n in chain if n}
+    assert numbers == set(kitchen.ROUTES) == set(range(1, 13))
+    for activity, chain in kitchen.ACTIVITIES.items():
+        assert all(sum(following.values()) == pytest.approx(1.0) for following in chain.values())
+        for u, v in kitchen.true_transitions()[activity]:
+            assert kitchen.ROUTES[u][1] == kitchen.ROUTES[v][0]  # no jumps
+        points, labels = kitchen.walk(np.random.default_rng(3), activity)
+        assert points.shape == (len(labels), 2)
+        order = compress(labels)
+        assert all(v in chain[u] for u, v in zip([0, *order], [*order, 0], strict=True))
+        assert points[-1] == pytest.approx(kitchen.PLACES["door"])
+        cells = kitchen.track(np.random.default_rng(0), points, 2.0)
+        assert cells.min() >= 0 and (cells.max(axis=0) < (kitchen.WIDTH, kitchen.HEIGHT)).all()
+    still = kitchen.attributes(np.array([[0, 1], [1, 1], [2, 1]]))
+    assert still[1] == ["bias", "cell=1,1", "dx=1", "dy=0", "dx,dy=1,0"]
+
+
+def test_halves_of_the_kitchen():
+    import numpy as np
+
+    from experiments import kitchen
+
+    data = kitchen.simulate(0, 2)
+    assert len(data.X) == len(data.X_test) == 6
+    assert all(len(x) == len(a) == len(b) for x, (a, b) in zip(data.X, data.y, strict=True))
+    assert {y[0][0] for y in data.truth} == set(kitchen.ACTIVITIES)
+    assert kitchen.simulate(0, 2) == data != kitchen.simulate(1, 2)
+    rng = np.random.default_rng(0)
+    assert kitchen.boundaries("aab", 0.0, rng) == [0, 1, 1] and kitchen.boundaries("aab", 1.0, rng) == [None] * 3
+    hidden = kitchen.hide([["a"] * 400, [1] * 400], 0.5, rng)
+    assert [len(column) for column in hidden] == [400, 400] and 150 < hidden[0].count(None) < 250
+
+
+def test_models_of_the_kitchen_learn_from_all_labels_and_from_some():
+    import numpy as np
+
+    from experiments import kitchen
+
+    data = kitchen.simulate(0, 1)
+    rng = np.random.default_rng(0)
+    hidden = [kitchen.hide(columns, 0.3, rng) for columns in data.y]
+    ends = [tuple(kitchen.boundaries(column, 0.5, rng) for column in columns) for columns in data.y]
+    for name, model in kitchen.models(data, max_iterations=2).items():
+        for y, known in ((data.y, None), (hidden, ends)):
+            answers = model.fit(data.X, y, known).predict(data.X_test)
+            above, below = kitchen.accuracies(data.truth, answers)
+            assert (above is None) == (name == "flat CRF") and 0 < below <= 100
+        told = model.predict(data.X_test, data.truth)
+        assert kitchen.accuracies(data.truth, told)[1] == 100
+
+
+def test_signs_of_transitions():
+    from experiments import kitchen
+
+    weights = {
+        ("activity", None, "snack", "short meal"): 1.0,
+        ("trajectory", "snack", 5, 6): 0.5,
+        ("trajectory", "snack", 5, 5): 2.0,
+        ("trajectory", "snack", 5, 7): -0.5,
+    }
+    assert kitchen.positive_transitions(weights) == {"short meal": set(), "snack": {(5, 6)}, "normal meal": set()}
+
+
+def test_phases_of_a_salad_end_where_actions_do():
+    from experiments import salads
+
+    lines = ["7000000 9000000 cut_prep", "5000000 9000000 one", "9400000 12000000 two", "9000000 12000000 mix_core"]
+    intervals = salads.phase_intervals([*lines, "12000000 13000000 two", "\r\n"], ["one", "two"])
+    assert [label for _, _, label in intervals] == ["one", "two", "two"]
+    assert intervals[0][:2] == pytest.approx((-2.0, 2.0)) and intervals[1][:2] == pytest.approx((2.4, 5.0))
+    assert salads.phase_labels(intervals, ["a", "b", "b", "c", "d"]) == ["one"] * 3 + ["two"] * 2  # 1 and 3: near 2.2
+    assert salads.phase_labels(intervals, ["a", "b", "c", "c", "d"]) == ["one"] * 2 + ["two"] * 3
+
+
+def test_time_steps_of_a_salad():
+    import numpy as np
+
+    from experiments import salads
+
+    scores = np.array([[2.0, 0.0], [0.0, 2.0], [0.0, 0.0], [5.0, 5.0]])
+    found = salads.inputs(scores, step=2)
+    assert found.shape == (2, 5) and found == pytest.approx(np.array([[0.5] * 4 + [1.0]] * 2))
+    video = salads.Video("v", scores, list("ppqq"), list("xxyz"))
+    assert salads.outputs(video, step=3) == (["p", "q"], ["x", "z"])
+    assert salads.frames(["x", "z"], 4, step=3) == ["x", "x", "x", "z"]
+    assert salads.most_likely([{"a": 0.2, "b": 0.8}, {"a": 0.6, "b": 0.4}]) == ["b", "a"]
+    perfect = salads.measures([video], [[list("pq"), None]])
+    assert set(perfect) == {"phase"} and set(perfect["phase"]) == {"accuracy", "F1@10", "F1@25", "F1@50"}
+
+
 # ---- rows and reports ------------------------------------------------------------------------------
 
 
@@ -311,3 +490,20 @@ def test_a_report_is_written_as_markdown_and_json(tmp_path):
     assert text.startswith("# Title\n\n`python -m experiments name`; ")
     assert "Scores:\n\n|  | C1 |\n| --- | --- |\n| all | 85.34 |\n| none |  |\n" in text
     assert json.loads(data.read_text(encoding="utf-8"))["results"] == {"f1": 85.34}
+
+
+def test_a_report_draws_its_figures(tmp_path):
+    pytest.importorskip("matplotlib")
+    from experiments.figures import curves, matrices
+    from experiments.report import Figure
+
+    points = {"one": {10: [1.0, 2.0], 20: [3.0, 3.5]}, "two": {10: [2.0], 20: [2.5]}}
+    square = [[0.5, -1.0], [float("nan"), 2.0]]
+    figures = [
+        Figure("curves", "Curves", lambda: curves({"": points}, "x", "y", logarithmic=True)),
+        Figure("weights", "Weights", lambda: matrices({"m": square}, {"m": "ab"}, {"m": "cd"}, label="w")),
+    ]
+    paths = Report("name", "Title", figures=figures).write(tmp_path, "command")
+    assert [path.name for path in paths[2:]] == ["name-curves.png", "name-weights.png"]
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in paths[2:])
+    assert "![Curves](name-curves.png)\n\n![Weights](name-weights.png)\n" in paths[0].read_text(encoding="utf-8")
