@@ -5,6 +5,7 @@
 #include "chain.hpp"
 #include "rows.hpp"
 #include "segment.hpp"
+#include "sum_difference.hpp"
 
 #define SCANSION_STRING_(x) #x
 #define SCANSION_STRING(x) SCANSION_STRING_(x)
@@ -71,6 +72,21 @@ bool segment_end_rows(const SegmentView& view, const TopologyView& net, SegmentW
   return sweep.by_key(v);
 }
 
+void sum_difference_forward(const SumDifferenceView& view, SumDifferenceWork& work, bool lanes) {
+  if (lanes)
+    SumDifference<Vec>(view, work).forward();
+  else
+    SumDifference<Solo>(view, work).forward();
+}
+
+void sum_difference_backward(const SumDifferenceView& view, SumDifferenceWork& work, bool lanes, bool answer,
+                             double* posterior, const PatternSums* const* sums, double* const* patterns) {
+  if (lanes)
+    SumDifference<Vec>(view, work).backward(answer, posterior, sums, patterns);
+  else
+    SumDifference<Solo>(view, work).backward(answer, posterior, sums, patterns);
+}
+
 void exp_array(const double* x, int64_t n, double* out) {
   double buffer[kLanes];
   for (int64_t i = 0; i < n; i += kLanes) {
@@ -92,6 +108,8 @@ constexpr Kernels table = {
     prepare_segment,
     segment_table,
     segment_end_rows,
+    sum_difference_forward,
+    sum_difference_backward,
     sum_rows,
     add_to_rows,
     exp_array,

@@ -119,5 +119,6 @@ void bind_chain(nb::module_& m);
 void bind_encoder(nb::module_& m);
 void bind_objective(nb::module_& m);
 void bind_segment(nb::module_& m);
+void bind_sum_difference(nb::module_& m);
 
 }  // namespace scansion

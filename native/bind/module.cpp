@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
   scansion::bind_encoder(m);
   scansion::bind_objective(m);
   scansion::bind_segment(m);
+  scansion::bind_sum_difference(m);
   m.def("instruction_set", [] { return std::string(scansion::kernels().name); },
         "Instruction set of the kernels in use: 'avx2' or 'baseline'.");
   m.def(
