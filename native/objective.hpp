@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "flat_model.hpp"
+#include "variable_order.hpp"
 
 namespace scansion {
 
@@ -17,8 +18,15 @@ class FlatObjective {
                 const PatternAutomaton* automaton, const Topology* topology)
       : m_(model), data_(data), target_(target), automaton_(automaton), topology_(topology) {}
 
+  // Chains only: log_loss by the Sum-Difference algorithm from now on.
+  void use_sum_difference() {
+    if (!variable_order_) variable_order_ = std::make_unique<VariableOrder>(m_, data_, target_, *automaton_);
+  }
+  const VariableOrder* variable_order() const { return variable_order_.get(); }
+
   // sum_b weight_b (log Z_b - log Z_b(known)) and its gradient
   double log_loss(const double* w, double* gradient, int64_t threads) {
+    if (variable_order_) return sum_difference_loss(w, gradient, threads);
     std::vector<double> block;
     TransitionWeights shared;
     const bool share = make_shared(w, 1.0, block, shared);
@@ -165,6 +173,21 @@ class FlatObjective {
   }
 
  private:
+  double sum_difference_loss(const double* w, double* gradient, int64_t threads) {
+    std::vector<double> block;
+    TransitionWeights shared;
+    const bool share = make_shared(w, 1.0, block, shared);
+    std::vector<std::unique_ptr<SequenceScores>> scores(std::max<int64_t>(1, threads));
+    return variable_order_->log_loss(w, gradient, threads, [&](int64_t worker, int64_t b, bool known, double factor, double* out) {
+      if (!scores[worker]) scores[worker] = std::make_unique<SequenceScores>(m_, automaton_, topology_);
+      SequenceScores& s = *scores[worker];
+      s.fill(data_, b, w, 1.0, nullptr);
+      const double log_z = s.posteriors(data_, share ? &shared : nullptr, known ? &target_ : nullptr, true);
+      s.add_expectations(data_, b, factor, out);
+      return log_z;
+    });
+  }
+
   enum Status : uint8_t { kUnknown = 0, kPartial = 1, kComplete = 2 };
 
   // A sparse vector over all weights.
@@ -300,6 +323,7 @@ class FlatObjective {
   TargetView target_;
   const PatternAutomaton* automaton_;
   const Topology* topology_;
+  std::unique_ptr<VariableOrder> variable_order_;
   std::unique_ptr<SplitFeatures> split_;
   std::vector<double> table_;  // (rows, stride) of split_
   std::vector<std::vector<double>> buffers_;

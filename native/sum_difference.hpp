@@ -203,7 +203,7 @@ class SumDifference {
     for (int64_t i = 0; i < W; ++i) gone[i] = w.kappa[i];  // infinite: forward() gave up
     L::store(w.kappa, kappa);
     for (int64_t i = 0; i < W; ++i)
-      if (gone[i] > 0.0) w.kappa[i] = kInfinity;
+      if (gone[i] == kInfinity) w.kappa[i] = kInfinity;
     for (int64_t i = 0; i < W; ++i)
       if (failed[i] || !(w.kappa[i] >= 0.0)) w.kappa[i] = kInfinity;
   }

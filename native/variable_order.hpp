@@ -223,4 +223,543 @@ inline bool sum_difference_lattice(const PatternAutomaton& net, const double* sc
   return kappa <= kMostKappa;
 }
 
+// The features of a model on a data set, for this engine.
+class VariableOrder {
+ public:
+  VariableOrder(const ModelView& model, const DataView& data, const TargetView& target, const PatternAutomaton& net)
+      : m_(model), data_(data), target_(target), net_(net), sets_(net, always(model)) {
+    if (m_.parts[kStart].rows && !data_.values) split_ = std::make_unique<SplitFeatures>(m_, data_);
+    if (m_.parts[kStart].rows && data_.values) {
+      const FeatureRows& f = m_.parts[kStart];
+      for (int64_t a = 0; a < f.attributes; ++a)
+        stop_.push_back(std::lower_bound(f.pattern + f.rows[a], f.pattern + f.rows[a + 1], m_.labels) - f.pattern);
+    }
+    shared_ = !m_.varying_starts;
+    if (shared_)
+      place_base();
+    else
+      place_tokens();
+    count_observed();
+  }
+
+  bool lanes() const { return shared_ && !sets_.has_end(); }
+  const SplitFeatures* split() const { return split_.get(); }
+  int64_t refused() const { return refused_; }
+
+  struct Size {
+    int64_t sets, nodes, bytes;
+  };
+  // distinct sets, nodes of all positions, bytes of the structure
+  Size size() const {
+    Size s{sets_.count(), 0, sets_.bytes()};
+    for (int64_t b = 0; b < data_.sequences; ++b)
+      for (int64_t t = 0; t < positions(b); ++t) s.nodes += set(b, t).view().nodes;
+    s.bytes += static_cast<int64_t>(position_set_.size() * sizeof(int32_t) + hit_weight_.size() * 24);
+    return s;
+  }
+
+  // sum_b weight_b (log Z_b - log Z_b(known)) and its gradient (weights,). fallback(worker, b, known, factor, out)
+  // returns log Z and adds factor times the expectations, by the automaton.
+  template <class Fallback>
+  double log_loss(const double* w, double* gradient, int64_t threads, const Fallback& fallback) {
+    const int64_t n = m_.weights, rows = split_ ? split_->size() : 0;
+    table_.resize(static_cast<size_t>(rows));
+    if (split_) split_->expand(m_, w, table_.data());
+    bool fits = true;
+    if (shared_) {
+      coefficients_.resize(static_cast<size_t>(sets_.count()));
+      for (int64_t i = 0; i < sets_.count(); ++i) fits = share(i, w, 1.0) && fits;
+    }
+    refused_ = 0;
+    const Chunks chunks(data_.sequences, n > 100000 ? 8 : 16);
+    careful_.resize(static_cast<size_t>(chunks.chunks), 0);
+    buffers_.resize(static_cast<size_t>(chunks.chunks));
+    std::vector<double> losses(static_cast<size_t>(chunks.chunks), 0.0);
+    workers_.resize(static_cast<size_t>(std::max<int64_t>(1, threads)));
+    parallel_for(chunks.chunks, threads, [&](int64_t chunk, int64_t worker) {
+      if (!workers_[worker]) workers_[worker] = std::make_unique<Worker>();
+      const auto again = [&](int64_t b, bool known, double factor, double* out) {
+        ++refused_;
+        return fallback(worker, b, known, factor, out);
+      };
+      for (;;) {
+        buffers_[chunk].assign(static_cast<size_t>(n + rows), 0.0);
+        losses[chunk] = 0.0;
+        if (run(*workers_[worker], chunks.begin(chunk), chunks.end(chunk), w, fits, careful_[chunk], again,
+                buffers_[chunk].data(), losses[chunk]))
+          break;
+        careful_[chunk] = 1;  // some sequence is refused: look before adding anything, now and from now on
+      }
+      if (split_) split_->fold(m_, buffers_[chunk].data() + n, buffers_[chunk].data());
+    });
+    const Chunks ranges(n, 64);
+    parallel_for(ranges.chunks, threads, [&](int64_t r, int64_t) {
+      for (int64_t f = ranges.begin(r); f < ranges.end(r); ++f) {
+        double sum = -observed_[f];
+        for (const auto& buffer : buffers_) sum += buffer[f];
+        gradient[f] = sum;
+      }
+    });
+    double loss = 0.0;
+    for (const double x : losses) loss += x;
+    for (int64_t f = 0; f < n; ++f)
+      if (observed_[f] != 0.0) loss -= observed_[f] * w[f];
+    return loss;
+  }
+
+ private:
+  struct Worker {
+    SumDifferenceTables tables;
+    std::vector<std::vector<double>> scores;  // by lane (T, stride)
+    std::vector<double> row, node_weight;
+    std::vector<Coefficients> coefficients;   // by position
+    std::vector<std::vector<double>> patterns;  // by position (nodes,)
+    std::vector<double*> pattern_rows;
+    std::vector<std::vector<double>> sums;    // by set: entries, then states, four lanes each
+    std::vector<PatternSums> sum_views;
+    std::vector<const PatternSums*> sums_at;  // by position
+    std::vector<uint8_t> used;                // by set
+  };
+  struct Job {
+    int64_t b;
+    bool known;
+  };
+  static constexpr int64_t kWidth = 4;
+
+  static std::vector<uint8_t> always(const ModelView& m) {
+    std::vector<uint8_t> out(static_cast<size_t>(m.patterns), 0);
+    for (int64_t z = m.labels; z < m.patterns; ++z) out[z] = m.bias[z] >= 0;
+    return out;
+  }
+  int64_t length(int64_t b) const { return data_.offsets[b + 1] - data_.offsets[b]; }
+  // positions of a sequence, its end included where patterns know it
+  int64_t positions(int64_t b) const { return length(b) + (length(b) > 0 && sets_.has_end() ? 1 : 0); }
+  double weight(int64_t b) const { return target_.weight ? target_.weight[b] : 1.0; }
+  const PatternSet& set(int64_t b, int64_t t) const {
+    if (!shared_) return sets_.set(position_set_[data_.offsets[b] + b + t]);
+    if (t < length(b)) return sets_.set(base_set_[t]);
+    return sets_.set(end_set_[std::min<int64_t>(t, static_cast<int64_t>(end_set_.size()) - 1)]);
+  }
+
+  // ---- structure, once ----
+
+  void place_base() {
+    int64_t longest = 0;
+    for (int64_t b = 0; b < data_.sequences; ++b) longest = std::max(longest, length(b));
+    if (longest == 0) return;
+    base_set_ = sets_.sequence(longest, {});
+    base_set_.resize(static_cast<size_t>(longest));
+    for (int64_t T = 0; sets_.has_end() && T <= std::min(longest, sets_.strings().longest()); ++T)
+      end_set_.push_back(T == 0 ? -1 : sets_.sequence(T, {}).back());
+  }
+
+  void place_tokens() {
+    const FeatureRows& f = m_.parts[kStart];
+    const PatternStrings& all = sets_.strings();
+    hit_offsets_.assign(1, 0);
+    std::vector<std::vector<int32_t>> fired;
+    std::vector<int32_t> strings;  // of the hits of a sequence
+    for (int64_t b = 0; b < data_.sequences; ++b) {
+      const int64_t T = length(b), first = data_.offsets[b];
+      fired.assign(static_cast<size_t>(T) + 1, {});
+      const size_t begin = hit_weight_.size(), slot = hit_offsets_.size();
+      strings.clear();
+      for (int64_t t = 0; t <= T; ++t) {
+        const bool end = t == T;
+        const int64_t token = first + (end ? t - 1 : t);
+        if (T > 0 && !(end && !sets_.has_end()))
+          for (int64_t e = data_.token_offsets[token]; e < data_.token_offsets[token + 1]; ++e) {
+            const int64_t id = data_.ids[e];
+            if (id >= f.attributes) continue;
+            for (int64_t k = f.rows[id + 1] - 1; k >= f.rows[id] && f.pattern[k] >= m_.labels; --k) {
+              const int32_t z = f.pattern[k], s = all.string(z);
+              if (net_.ends(z) != end) continue;
+              const int32_t body = end ? all.prefix(s) : s;
+              if (!all.fits(body, end ? t - 1 : t)) continue;
+              strings.push_back(s);
+              hit_weight_.push_back(f.base + k);
+              hit_value_.push_back(data_.values ? data_.values[e] : 1.0);
+              if (m_.bias[z] < 0) fired[t].push_back(s);
+            }
+          }
+        hit_offsets_.push_back(static_cast<int64_t>(hit_weight_.size()));
+      }
+      for (auto& s : fired) {
+        std::sort(s.begin(), s.end());
+        s.erase(std::unique(s.begin(), s.end()), s.end());
+      }
+      std::vector<int32_t> which;
+      if (T > 0) which = sets_.sequence(T, fired);
+      for (int64_t t = 0; t <= T; ++t) {
+        position_set_.push_back(t < static_cast<int64_t>(which.size()) ? which[t] : -1);
+        for (int64_t h = hit_offsets_[slot - 1 + t]; h < hit_offsets_[slot + t]; ++h)
+          hit_node_.push_back(sets_.set(which[t]).node(strings[h - static_cast<int64_t>(begin)]));
+      }
+    }
+  }
+
+  // Features of longer patterns on complete sequences: their sum is the same in every evaluation.
+  void count_observed() {
+    observed_.assign(static_cast<size_t>(m_.weights), 0.0);
+    const FeatureRows& f = m_.parts[kStart];
+    std::vector<uint8_t> matched(static_cast<size_t>(m_.patterns), 0);
+    std::vector<int32_t> list;
+    for (int64_t b = 0; b < data_.sequences; ++b) {
+      if (target_.status[b] != 2) continue;
+      int64_t state = net_.initial();
+      for (int64_t t = 0; t < length(b); ++t) {
+        const int64_t token = data_.offsets[b] + t;
+        const int32_t y = target_.labels[token];
+        list.clear();
+        for (int32_t z = net_.match(state, y); z >= 0; z = net_.pattern_suffix(z)) list.push_back(z);
+        state = net_.next(state, y);
+        if (t == length(b) - 1)
+          for (int32_t z = net_.end_match(state); z >= 0; z = net_.pattern_suffix(z)) list.push_back(z);
+        for (const int32_t z : list) {
+          matched[z] = 1;
+          if (z >= m_.labels && m_.bias[z] >= 0) observed_[m_.bias[z]] += weight(b);
+        }
+        if (!shared_)
+          for (int64_t e = data_.token_offsets[token]; e < data_.token_offsets[token + 1]; ++e) {
+            const int64_t id = data_.ids[e];
+            if (id >= f.attributes) continue;
+            for (int64_t k = f.rows[id + 1] - 1; k >= f.rows[id] && f.pattern[k] >= m_.labels; --k)
+              if (matched[f.pattern[k]]) observed_[f.base + k] += weight(b) * (data_.values ? data_.values[e] : 1.0);
+          }
+        for (const int32_t z : list) matched[z] = 0;
+      }
+    }
+  }
+
+  // ---- scores ----
+
+  bool share(int64_t i, const double* w, double scale) {
+    const PatternSet& s = sets_.set(i);
+    std::vector<double> node(static_cast<size_t>(s.view().nodes), 0.0);
+    for (int32_t n = s.view().roots; n < s.view().nodes; ++n)
+      if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) node[n] = scale * w[m_.bias[s.pattern(n)]];
+    coefficients_[i].compute(s.view(), node.data(), true);
+    return coefficients_[i].fits();
+  }
+
+  // e^W of the positions of one sequence; false: some W is too large
+  bool local_coefficients(Worker& k, int64_t b, const double* w, double scale) const {
+    bool fits = true;
+    if (static_cast<int64_t>(k.coefficients.size()) < positions(b)) k.coefficients.resize(static_cast<size_t>(positions(b)));
+    for (int64_t t = 0; t < positions(b); ++t) {
+      const PatternSet& s = set(b, t);
+      k.node_weight.assign(static_cast<size_t>(s.view().nodes), 0.0);
+      for (int32_t n = s.view().roots; n < s.view().nodes; ++n)
+        if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) k.node_weight[n] = scale * w[m_.bias[s.pattern(n)]];
+      const int64_t slot = data_.offsets[b] + b + t;
+      for (int64_t h = hit_offsets_[slot]; h < hit_offsets_[slot + 1]; ++h)
+        k.node_weight[hit_node_[h]] += scale * hit_value_[h] * w[hit_weight_[h]];
+      k.coefficients[t].compute(s.view(), k.node_weight.data(), false);
+      fits = fits && k.coefficients[t].fits();
+    }
+    return fits;
+  }
+
+  int64_t stride() const { return (m_.labels + 3) / 4 * 4; }
+
+  // scores of single labels (T, stride)
+  void label_scores(int64_t b, const double* w, double scale, std::vector<double>& out) const {
+    const int64_t T = length(b), first = data_.offsets[b], stride = this->stride();
+    out.assign(static_cast<size_t>(T * stride), 0.0);
+    const FeatureRows& f = m_.parts[kStart];
+    if (!f.rows) return;
+    for (int64_t t = 0; t < T; ++t) {
+      double* row = out.data() + t * stride;
+      if (split_) {
+        const int64_t* wide = split_->wide_offsets.data() + first + t;
+        kernels().sum_rows(table_.data(), stride, split_->wide_rows.data() + wide[0], wide[1] - wide[0], row);
+        if (scale != 1.0)
+          for (int64_t y = 0; y < m_.labels; ++y) row[y] *= scale;
+      }
+      each_narrow(first + t, [&](int64_t k, double value) { row[f.pattern[k]] += scale * value * w[f.base + k]; });
+    }
+  }
+
+  // use(feature, value) for the features of a token on single labels that are not in rows
+  template <class Use>
+  void each_narrow(int64_t token, const Use& use) const {
+    const FeatureRows& f = m_.parts[kStart];
+    if (split_) {
+      const int64_t last = split_->narrow_offsets[token + 1];
+      const int64_t ahead = static_cast<int64_t>(split_->narrow_ids.size());
+      for (int64_t e = split_->narrow_offsets[token]; e < last; ++e) {
+        if (e + 8 < ahead) prefetch(f.rows + split_->narrow_ids[e + 8]);
+        const int64_t id = split_->narrow_ids[e];
+        for (int64_t k = f.rows[id]; k < split_->stop[id]; ++k) use(k, 1.0);
+      }
+      return;
+    }
+    for (int64_t e = data_.token_offsets[token]; e < data_.token_offsets[token + 1]; ++e) {
+      const int64_t id = data_.ids[e];
+      if (id >= f.attributes) continue;
+      for (int64_t k = f.rows[id]; k < stop_[id]; ++k) use(k, data_.values[e]);
+    }
+  }
+
+  // out += expectations of single labels; row (stride,) at one token, ends in zeros
+  void add_labels(int64_t token, const double* row, double* out) const {
+    const FeatureRows& f = m_.parts[kStart];
+    if (!f.rows) return;
+    if (split_) {
+      const int64_t* wide = split_->wide_offsets.data() + token;
+      kernels().add_to_rows(out + m_.weights, stride(), split_->wide_rows.data() + wide[0], wide[1] - wide[0], row, 1.0);
+    }
+    each_narrow(token, [&](int64_t k, double value) { out[f.base + k] += value * row[f.pattern[k]]; });
+  }
+
+  // ---- a chunk of sequences ----
+
+  // False: a sequence was refused after its sums were added; call again with careful.
+  template <class Fallback>
+  bool run(Worker& k, int64_t first, int64_t last, const double* w, bool fits, bool careful, const Fallback& fallback,
+           double* out, double& loss) const {
+    std::vector<Job> jobs;
+    for (int64_t b = first; b < last; ++b)
+      if (target_.status[b] != 0 && length(b) > 0) jobs.push_back({b, false});
+    const auto longer = [&](const Job& x, const Job& y) { return length(x.b) > length(y.b); };
+    std::stable_sort(jobs.begin(), jobs.end(), longer);
+    const size_t all = jobs.size();
+    for (size_t i = 0; i < all; ++i)
+      if (target_.status[jobs[i].b] == 1) jobs.push_back({jobs[i].b, true});
+    if (!lanes()) {
+      for (const Job& job : jobs) alone(k, job, w, fits, fallback, out, loss);
+      return true;
+    }
+    clear_sums(k);
+    for (size_t i = 0; i < jobs.size(); i += kWidth) {
+      // free and known ones do not mix only because lengths would
+      const size_t n = std::min<size_t>(kWidth, (i < all ? all : jobs.size()) - i);
+      if (!together(k, jobs.data() + i, n, w, fits, careful, fallback, out, loss)) return false;
+      i -= kWidth - n;
+    }
+    fold_sums(k, out);
+    return true;
+  }
+
+  double factor(const Job& job) const { return (job.known ? -1.0 : 1.0) * weight(job.b); }
+
+  // Row t of a lane with e^score, and the score taken out. False: nothing is possible.
+  bool fill_lane(Worker& k, const Job& job, const std::vector<double>& scores, int64_t lane, int64_t width,
+                 double& shift) const {
+    const int64_t L = m_.labels, T = length(job.b);
+    shift = 0.0;
+    k.row.resize(static_cast<size_t>(L));
+    for (int64_t t = 0; t < T; ++t) {
+      const uint8_t* allowed = job.known ? target_.allowed + (data_.offsets[job.b] + t) * L : nullptr;
+      const double top = exponentiate_row(scores.data() + t * stride(), L, allowed, k.row.data());
+      if (!(top > kMinusInfinity)) return false;
+      shift += top;
+      double* u = k.tables.u.data() + t * L * width + lane;
+      for (int64_t y = 0; y < L; ++y) u[y * width] = k.row[y];
+    }
+    return true;
+  }
+
+  // what a sequence adds beside the expectations of its longer patterns; row t of the posteriors: at[t * L * width]
+  void finish(Worker& k, const Job& job, const std::vector<double>& scores, const double* at, int64_t width, double* out,
+              double& loss) const {
+    const int64_t L = m_.labels;
+    const bool gold = !job.known && target_.status[job.b] == 2;
+    if (!at && !gold) return;
+    k.row.assign(static_cast<size_t>(stride()), 0.0);
+    for (int64_t t = 0; t < length(job.b); ++t) {
+      const int64_t token = data_.offsets[job.b] + t;
+      for (int64_t y = 0; y < L; ++y) k.row[y] = at ? at[(t * L + y) * width] : 0.0;
+      if (gold) {
+        const int32_t y = target_.labels[token];
+        k.row[y] -= weight(job.b);
+        loss -= weight(job.b) * scores[t * stride() + y];
+      }
+      add_labels(token, k.row.data(), out);
+    }
+  }
+
+  template <class Fallback>
+  void alone(Worker& k, const Job& job, const double* w, bool fits, const Fallback& fallback, double* out,
+             double& loss) const {
+    const int64_t b = job.b, N = positions(b), L = m_.labels;
+    if (k.scores.empty()) k.scores.resize(1);
+    label_scores(b, w, 1.0, k.scores[0]);
+    SumDifferenceTables& x = k.tables;
+    x.sets.resize(static_cast<size_t>(N));
+    for (int64_t t = 0; t < N; ++t) x.sets[t] = &set(b, t).view();
+    x.layout(L, 1, sets_.strings().any_bos());
+    if (!shared_) fits = local_coefficients(k, b, w, 1.0);
+    x.coefficients.resize(static_cast<size_t>(N));
+    if (static_cast<int64_t>(k.patterns.size()) < N) k.patterns.resize(static_cast<size_t>(N));
+    k.pattern_rows.resize(static_cast<size_t>(N));
+    for (int64_t t = 0; t < N; ++t) {
+      x.coefficients[t] = shared_ ? &coefficients_[set_index(b, t)].view() : &k.coefficients[t].view();
+      k.patterns[t].resize(static_cast<size_t>(x.sets[t]->nodes));
+      k.pattern_rows[t] = k.patterns[t].data();
+    }
+    x.finish();
+    double shift = 0.0;
+    fits = fits && fill_lane(k, job, k.scores[0], 0, 1, shift);
+    if (N > length(b)) std::fill_n(x.u.data() + length(b) * L, L, 1.0);
+    const double factor = this->factor(job);
+    x.view.stop = &N;
+    x.view.factor = &factor;
+    if (fits) {
+      kernels().sum_difference_forward(x.view, x.work, false);
+      kernels().sum_difference_backward(x.view, x.work, false, true, x.posterior.data(), nullptr, k.pattern_rows.data());
+      fits = *x.work.kappa <= kMostKappa;
+    }
+    if (!fits) {
+      loss += factor * fallback(b, job.known, factor, out);
+      finish(k, job, k.scores[0], nullptr, 1, out, loss);
+      return;
+    }
+    loss += factor * (*x.work.log_z + shift);
+    for (int64_t t = 0; t < N; ++t) {
+      const PatternSet& s = set(b, t);
+      for (int32_t n = s.view().roots; n < s.view().nodes; ++n)
+        if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) out[m_.bias[s.pattern(n)]] += factor * k.patterns[t][n];
+      if (shared_) continue;
+      const int64_t slot = data_.offsets[b] + b + t;
+      for (int64_t h = hit_offsets_[slot]; h < hit_offsets_[slot + 1]; ++h)
+        out[hit_weight_[h]] += factor * hit_value_[h] * k.patterns[t][hit_node_[h]];
+    }
+    finish(k, job, k.scores[0], x.posterior.data(), 1, out, loss);
+  }
+  int64_t set_index(int64_t b, int64_t t) const {
+    return t < length(b) ? base_set_[t] : end_set_[std::min<int64_t>(t, static_cast<int64_t>(end_set_.size()) - 1)];
+  }
+
+  template <class Fallback>
+  bool together(Worker& k, const Job* jobs, size_t n, const double* w, bool fits, bool careful,
+                const Fallback& fallback, double* out, double& loss) const {
+    const int64_t L = m_.labels;
+    SumDifferenceTables& x = k.tables;
+    int64_t T = 0;
+    for (size_t i = 0; i < n; ++i) T = std::max(T, length(jobs[i].b));
+    x.sets.resize(static_cast<size_t>(T));
+    x.coefficients.resize(static_cast<size_t>(T));
+    k.sums_at.resize(static_cast<size_t>(T));
+    for (int64_t t = 0; t < T; ++t) {
+      x.sets[t] = &sets_.set(base_set_[t]).view();
+      x.coefficients[t] = &coefficients_[base_set_[t]].view();
+      k.sums_at[t] = &k.sum_views[base_set_[t]];
+      k.used[base_set_[t]] = 1;
+    }
+    x.layout(L, kWidth, sets_.strings().any_bos());
+    x.finish();
+    if (k.scores.size() < kWidth) k.scores.resize(kWidth);
+    for (size_t i = 0; i < n; ++i) label_scores(jobs[i].b, w, 1.0, k.scores[i]);
+    int64_t stop[kWidth] = {};
+    double factors[kWidth] = {}, shift[kWidth] = {};
+    bool refused[kWidth] = {};
+    const auto fill = [&] {
+      std::fill(x.u.begin(), x.u.end(), 1.0);
+      for (size_t i = 0; i < n; ++i) {
+        stop[i] = 0;
+        factors[i] = 0.0;
+        refused[i] = refused[i] || !fits || !fill_lane(k, jobs[i], k.scores[i], static_cast<int64_t>(i), kWidth, shift[i]);
+        if (refused[i]) {  // a harmless sequence in its place
+          for (int64_t j = 0; j < T * L; ++j) x.u[j * kWidth + i] = 1.0;
+        } else {
+          stop[i] = length(jobs[i].b);
+          factors[i] = factor(jobs[i]);
+        }
+      }
+    };
+    x.view.stop = stop;
+    x.view.factor = factors;
+    const auto guard = [&] {
+      bool fine = true;
+      for (size_t i = 0; i < n; ++i)
+        if (stop[i] > 0 && !(x.work.kappa[i] <= kMostKappa)) refused[i] = true, fine = false;
+      return fine;
+    };
+    fill();
+    if (fits) {
+      kernels().sum_difference_forward(x.view, x.work, true);
+      if (careful) {
+        kernels().sum_difference_backward(x.view, x.work, true, false, nullptr, nullptr, nullptr);
+        if (!guard()) {
+          fill();
+          kernels().sum_difference_forward(x.view, x.work, true);
+        }
+      }
+      kernels().sum_difference_backward(x.view, x.work, true, true, x.posterior.data(), k.sums_at.data(), nullptr);
+      if (!guard()) return false;
+    }
+    for (size_t i = 0; i < n; ++i) {
+      const double f = factor(jobs[i]);
+      loss += f * (refused[i] ? fallback(jobs[i].b, jobs[i].known, f, out) : x.work.log_z[i] + shift[i]);
+      finish(k, jobs[i], k.scores[i], refused[i] ? nullptr : x.posterior.data() + i, kWidth, out, loss);
+    }
+    return true;
+  }
+
+  void clear_sums(Worker& k) const {
+    const size_t sets = static_cast<size_t>(sets_.count());
+    k.sums.resize(sets);
+    k.sum_views.resize(sets);
+    k.used.assign(sets, 0);
+    for (size_t i = 0; i < sets; ++i) {
+      const PatternSetView& p = sets_.set(static_cast<int64_t>(i)).view();
+      const int64_t entries = (p.nodes - p.roots) * kWidth;
+      k.sums[i].assign(static_cast<size_t>(entries + (p.states - 1 - p.roots) * kWidth), 0.0);
+      k.sum_views[i] = {k.sums[i].data(), k.sums[i].data() + entries};
+    }
+  }
+
+  // sums over positions -> expectations of always-on patterns
+  void fold_sums(Worker& k, double* out) const {
+    std::vector<double> plain, below;
+    for (size_t i = 0; i < k.sums.size(); ++i) {
+      if (!k.used[i]) continue;
+      const PatternSet& s = sets_.set(static_cast<int64_t>(i));
+      const PatternSetView& p = s.view();
+      const PatternCoefficients& c = coefficients_[i].view();
+      plain.assign(static_cast<size_t>(p.nodes), 0.0);  // B(suffix) times the sum of G u beta(suffix)
+      below.assign(static_cast<size_t>(p.nodes), 0.0);  // F, then with all below
+      const auto four = [](const double* x) { return (x[0] + x[1]) + (x[2] + x[3]); };
+      for (int32_t j = 0; j < p.nodes - p.roots; ++j) {
+        const int32_t node = p.entry_node[j];
+        const double x = four(k.sum_views[i].entry + j * kWidth);
+        plain[node] = c.b[p.suffix[node]] * x;
+        below[node] = c.c[node] * x;
+      }
+      for (int32_t j = 0; j < p.states - 1 - p.roots; ++j) {
+        const int32_t node = p.state_node[p.state_entry[j]];
+        below[node] += c.b[node] * four(k.sum_views[i].state + j * kWidth);
+      }
+      for (int32_t node = p.nodes - 1; node >= p.roots; --node) {
+        for (int32_t j = p.children[node]; j < p.children[node + 1]; ++j) below[node] += below[j];
+        const int32_t z = s.pattern(node);
+        if (z >= 0 && m_.bias[z] >= 0) out[m_.bias[z]] += plain[node] + below[node];
+      }
+    }
+  }
+
+  const ModelView m_;
+  const DataView data_;
+  const TargetView target_;
+  const PatternAutomaton& net_;
+  PatternSets sets_;
+  bool shared_ = true;                      // e^W is the same at all positions of a set
+  std::vector<int32_t> base_set_, end_set_;  // shared: by position; by length
+  std::vector<int32_t> position_set_;        // not shared: (N + B,) position t of sequence b at offsets[b] + b + t
+  // token features on longer patterns, by position as above
+  std::vector<int64_t> hit_offsets_, hit_weight_;
+  std::vector<int32_t> hit_node_;
+  std::vector<double> hit_value_;
+  std::unique_ptr<SplitFeatures> split_;
+  std::vector<int64_t> stop_;      // as SplitFeatures::stop, without it
+  std::vector<double> observed_;   // (weights,)
+  std::vector<Coefficients> coefficients_;  // shared: by set
+  std::vector<double> table_;
+  std::vector<std::vector<double>> buffers_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<uint8_t> careful_;  // by chunk
+  std::atomic<int64_t> refused_{0};
+};
+
 }  // namespace scansion

@@ -248,6 +248,21 @@ void bind_objective(nb::module_& m) {
                     std::optional<Int32s>, std::optional<Bytes>, std::optional<Doubles>>(),
            nb::arg("model"), nb::arg("data"), nb::arg("labels"), nb::arg("ends").none(), nb::arg("status"),
            nb::arg("allowed").none(), nb::arg("runs").none(), nb::arg("may_end").none(), nb::arg("weight").none())
+      .def("use_sum_difference",
+           [](Objective& o) {
+             nb::gil_scoped_release release;
+             o.get().use_sum_difference();
+           },
+           "Log losses by the Sum-Difference algorithm from now on; chains only.")
+      .def("refused", [](Objective& o) { return o.get().variable_order() ? o.get().variable_order()->refused() : 0; },
+           "Sequences of the last log loss that the Sum-Difference guard left to the automaton.")
+      .def("sum_difference_size",
+           [](Objective& o) {
+             if (!o.get().variable_order()) return std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);
+             const VariableOrder::Size s = o.get().variable_order()->size();
+             return std::tuple<int64_t, int64_t, int64_t>(s.sets, s.nodes, s.bytes);
+           },
+           "Distinct pattern sets, patterns alive summed over positions, bytes of the structure.")
       .def("log_loss",
            [](Objective& o, const Doubles& w, const DoublesOut& gradient, int64_t threads) {
              nb::gil_scoped_release release;
