@@ -149,15 +149,6 @@ inline FeatureTable token_features(const KnownSegments& known, Part part, const 
   return both;
 }
 
-// How often each pattern occurs.
-inline std::vector<int64_t> pattern_counts(const KnownSegments& known) {
-  std::vector<int64_t> counts(static_cast<size_t>(known.automaton.patterns()), 0);
-  known.each([&](int64_t, int64_t, int64_t, const std::vector<int32_t>& matched) {
-    for (const int32_t z : matched) ++counts[z];
-  });
-  return counts;
-}
-
 // Features of whole segments: cells of the data against the segments that occur.
 inline FeatureTable cell_features(const KnownSegments& known, int64_t attributes, double least) {
   PairCounter pairs(attributes);

@@ -53,6 +53,8 @@ struct ModelView {
   const int32_t* bias = nullptr;     // (P,) weight of the always-on feature of a pattern, or -1
   const int32_t* pair = nullptr;     // (P,) i * L + j for pairs, dense only
   const uint8_t* extent = nullptr;   // (P,)
+  const uint8_t* forbidden = nullptr;  // (P,) or null: patterns that must not occur (segments only, no extent)
+  const int32_t* limits = nullptr;     // (L,) or null: longest segment of each label (segments only)
   int64_t basis = 0;                 // length features: basis functions times labels
   const double* basis_value = nullptr;  // (basis, M)
   int64_t basis_base = 0;               // weight basis_base + b * L + y
@@ -206,6 +208,8 @@ class SequenceScores {
       for (int64_t d = 0; d < limit_; ++d)
         for (int64_t y = 0; y < m_.labels; ++y)
           scores_.by_length[d * m_.columns + y] += scale * w[m_.basis_base + i * m_.labels + y] * m_.basis_value[i * m_.max_length + d];
+    for (int64_t y = 0; m_.limits && y < m_.labels; ++y)
+      for (int64_t d = m_.limits[y]; d < limit_; ++d) scores_.by_length[d * m_.columns + y] = kMinusInfinity;
     if (gold) {
       double* row = m_.max_length == 1 ? scores_.start : scores_.inside;
       for (int64_t t = 0; t < length_; ++t)
@@ -287,9 +291,10 @@ class SequenceScores {
     return answer.log_partition;
   }
 
-  // out[weight] += factor * expected value of the feature, from the arrays of posteriors()
+  // out[weight] += factor * expected value of the feature, from the arrays of posteriors(); with split, rows of table
+  // take what belongs to them, where mask is 1 (null: also where there is no feature)
   void add_expectations(const DataView& data, int64_t b, double factor, double* out,
-                        const SplitFeatures* split = nullptr, double* table = nullptr) {
+                        const SplitFeatures* split = nullptr, double* table = nullptr, const double* mask = nullptr) {
     const AddExpectation add{out, factor};
     if (split) {
       for (int64_t t = 0; t < length_; ++t) {
@@ -297,8 +302,8 @@ class SequenceScores {
         const int64_t* wide = split->wide_offsets.data() + first_ + t;
         row_.assign(static_cast<size_t>(split->stride), 0.0);  // rows of a table end in zeros
         std::copy_n(expected_.start + t * m_.labels, m_.labels, row_.data());
-        kernels().add_to_rows(table, split->stride, split->wide_rows.data() + wide[0], wide[1] - wide[0], row_.data(),
-                              factor);
+        kernels().add_to_rows(table, mask, split->stride, split->wide_rows.data() + wide[0], wide[1] - wide[0],
+                              row_.data(), factor);
       }
       scatter_labels(split->narrow_offsets.data(), split->narrow_ids.data(), nullptr, add, expected_.start);
     } else {
@@ -377,7 +382,7 @@ class SequenceScores {
     const int64_t T = length_, C = m_.columns, L = m_.labels;
     const int64_t inside = needs_inside() ? T * C : 0;
     const int64_t end = !m_.dense && uses(kEnd) ? T * C : 0;
-    const int64_t by_length = m_.basis ? limit_ * C : 0;
+    const int64_t by_length = m_.basis || m_.limits ? limit_ * C : 0;
     const int64_t full = m_.cells.rows && data.cell_offsets ? T * limit_ * C : 0;
     const int64_t starts = m_.dense ? 0 : (m_.varying_starts ? T : 1) * m_.patterns;
     const int64_t pairs = m_.dense ? (m_.varying_starts ? std::max<int64_t>(0, T - 1) : 1) * L * L : 0;
@@ -431,6 +436,8 @@ class SequenceScores {
   void fill_starts(const double* w, double scale) {
     const int64_t rows = m_.varying_starts ? length_ : 1;
     for (int64_t z = m_.labels; z < m_.patterns; ++z) {
+      if (m_.forbidden && m_.forbidden[z])
+        for (int64_t r = 0; r < rows; ++r) scores_.starts[r * m_.patterns + z] = kMinusInfinity;
       if (m_.bias[z] < 0) continue;
       const double x = scale * w[m_.bias[z]];
       if (m_.extent[z])

@@ -5,6 +5,7 @@
 #include "chain.hpp"
 #include "rows.hpp"
 #include "segment.hpp"
+#include "segment_log.hpp"
 #include "sum_difference.hpp"
 
 #define SCANSION_STRING_(x) #x
@@ -49,13 +50,20 @@ bool segment_posteriors(const SegmentView& view, const TopologyView& net, double
     clear(view, net, answer);
   }
   prepare_segment(view, net, block, work);
+  work.cache = nullptr;
   answer.log_partition = segment_log_forward(view, net, work, log_z);
   if (backward && answer.log_partition > -kInfinity) segment_log_backward(view, net, work, log_z, sink);
   return false;
 }
 
-double segment_table(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work) {
+// for sweeps that need no second look at the rows
+void segment_prepare(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work) {
   prepare_segment(view, net, block, work);
+  work.cache = nullptr;
+}
+
+double segment_table(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work) {
+  segment_prepare(view, net, block, work);
   Scale log_z;
   return segment_log_forward(view, net, work, log_z);
 }
@@ -105,7 +113,7 @@ constexpr Kernels table = {
     plain_chain_row,
     segment_workspace,
     segment_posteriors,
-    prepare_segment,
+    segment_prepare,
     segment_table,
     segment_end_rows,
     sum_difference_forward,

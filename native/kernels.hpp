@@ -30,9 +30,10 @@ struct Kernels {
   void (*sum_difference_forward)(const SumDifferenceView& view, SumDifferenceWork& work, bool lanes);
   void (*sum_difference_backward)(const SumDifferenceView& view, SumDifferenceWork& work, bool lanes, bool answer,
                                   double* posterior, const PatternSums* const* sums, double* const* patterns);
-  // out (stride,) += the named rows of a table; the named rows += factor * x
+  // out (stride,) += the named rows of a table; the named rows += factor * x where mask is 1 (null: everywhere)
   void (*sum_rows)(const double* table, int64_t stride, const int32_t* rows, int64_t n, double* out);
-  void (*add_to_rows)(double* table, int64_t stride, const int32_t* rows, int64_t n, const double* x, double factor);
+  void (*add_to_rows)(double* table, const double* mask, int64_t stride, const int32_t* rows, int64_t n,
+                      const double* x, double factor);
   void (*exp_array)(const double* x, int64_t n, double* out);  // for tests of the exponential
 };
 

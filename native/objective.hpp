@@ -22,7 +22,7 @@ class FlatObjective {
   void use_sum_difference() {
     if (!variable_order_) variable_order_ = std::make_unique<VariableOrder>(m_, data_, target_, *automaton_);
   }
-  const VariableOrder* variable_order() const { return variable_order_.get(); }
+  VariableOrder* variable_order() const { return variable_order_.get(); }
 
   // sum_b weight_b (log Z_b - log Z_b(known)) and its gradient
   double log_loss(const double* w, double* gradient, int64_t threads) {
@@ -85,9 +85,9 @@ class FlatObjective {
     // state, carried from pass to pass
     double t = 0.0;      // steps taken
     double scale = 1.0;  // the weights are scale * w
-    // averaging: the mean of the weights after each step is (mass * w - sum) / steps
+    // averaging. Where updates are sparse (perceptron, passive-aggressive), over the weights after each step: the mean
+    // is (steps * w - sum) / steps. Elsewhere over the weights after every so many steps: the mean is sum / steps.
     double steps = 0.0;
-    double mass = 0.0;  // sum of scale over those steps
   };
 
   // One pass over `order`; w and (for averages) sum change in place. Returns the summed loss: negative log
@@ -99,9 +99,11 @@ class FlatObjective {
     Sparse update(o.algorithm == kPassiveAggressive ? m_.weights : 0);
     // rows take the place of the weights of frequent attributes while the pass lasts
     const SplitFeatures* split = o.algorithm == kPassiveAggressive ? nullptr : split_features();
-    std::vector<double> sum_table;
+    std::vector<double> sum_table, mask;
     if (split) {
       table_.resize(static_cast<size_t>(split->size()));
+      mask.resize(table_.size());
+      split->expand(m_, std::vector<double>(static_cast<size_t>(m_.weights), 1.0).data(), mask.data());
       split->expand(m_, w, table_.data());
       if (o.average) {
         sum_table.resize(table_.size());
@@ -109,11 +111,13 @@ class FlatObjective {
       }
     }
     double loss = 0.0;
+    const bool decays = o.algorithm == kLikelihood || o.algorithm == kMargin;
+    const int64_t between = count / 32 + 1;  // steps between the weights that are averaged
     for (int64_t i = 0; i < count; ++i) {
       const int64_t b = order[i];
       if (status(b) == kUnknown) continue;
       double gain = weight(b);
-      if (o.algorithm == kLikelihood || o.algorithm == kMargin) {
+      if (decays) {
         const double rate = 1.0 / (o.lambda * (o.t0 + o.t));
         o.scale *= 1.0 - rate * o.lambda;
         if (o.scale < 1e-9) rescale(o, w, split ? table_.data() : nullptr);
@@ -121,10 +125,10 @@ class FlatObjective {
       }
       o.t += 1.0;
       // what is added to w now was missing from the steps before
-      const double missed = o.mass;
+      const double missed = o.average && !decays ? o.steps : 0.0;
       const auto step = [&](double amount) {
-        s.add_expectations(data_, b, amount, w, split, table_.data());
-        if (o.average && missed > 0.0) s.add_expectations(data_, b, amount * missed, sum, split, sum_table.data());
+        s.add_expectations(data_, b, amount, w, split, table_.data(), mask.data());
+        if (missed > 0.0) s.add_expectations(data_, b, amount * missed, sum, split, sum_table.data(), mask.data());
       };
       if (o.algorithm == kLikelihood) {
         s.fill(data_, b, w, o.scale, nullptr, split, table_.data());
@@ -155,14 +159,18 @@ class FlatObjective {
             gain *= tau;
             for (const int64_t f : update.touched) {
               w[f] += gain * update.value[f];
-              if (o.average) sum[f] += gain * missed * update.value[f];
+              if (missed > 0.0) sum[f] += gain * missed * update.value[f];
             }
           }
         }
       }
-      if (o.average) {
+      if (!o.average) continue;
+      if (!decays) {
         o.steps += 1.0;
-        o.mass += o.scale;
+      } else if ((i + 1) % between == 0) {
+        o.steps += 1.0;
+        for (int64_t f = 0; f < m_.weights; ++f) sum[f] += o.scale * w[f];
+        for (size_t j = 0; j < sum_table.size(); ++j) sum_table[j] += o.scale * table_[j];
       }
     }
     if (split) {
@@ -215,7 +223,6 @@ class FlatObjective {
   void rescale(Online& o, double* w, double* table) const {
     for (int64_t f = 0; f < m_.weights; ++f) w[f] *= o.scale;
     for (int64_t i = 0; table && i < split_->size(); ++i) table[i] *= o.scale;
-    o.mass /= o.scale;  // mass * w stays what it was
     o.scale = 1.0;
   }
 

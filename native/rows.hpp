@@ -25,22 +25,30 @@ inline void sum_rows(const double* table, int64_t stride, const int32_t* rows, i
 }
 
 template <int NV>
-inline void add_to_rows_block(double* table, int64_t stride, const int32_t* rows, int64_t n, const double* x, Vec factor) {
+inline void add_to_rows_block(double* table, const double* mask, int64_t stride, const int32_t* rows, int64_t n,
+                              const double* x, Vec factor) {
   Vec row[NV];
   for (int k = 0; k < NV; ++k) row[k] = load(x + k * kLanes) * factor;
   for (int64_t i = 0; i < n; ++i) {
     double* to = table + rows[i] * stride;
-    for (int k = 0; k < NV; ++k) store(to + k * kLanes, load(to + k * kLanes) + row[k]);
+    if (mask) {
+      const double* m = mask + rows[i] * stride;
+      for (int k = 0; k < NV; ++k) store(to + k * kLanes, muladd(row[k], load(m + k * kLanes), load(to + k * kLanes)));
+    } else {
+      for (int k = 0; k < NV; ++k) store(to + k * kLanes, load(to + k * kLanes) + row[k]);
+    }
   }
 }
 
-// the named rows of table += factor * x (stride,)
-inline void add_to_rows(double* table, int64_t stride, const int32_t* rows, int64_t n, const double* x, double factor) {
+// the named rows of table += factor * x (stride,), where mask (., stride) is 1; null: everywhere
+inline void add_to_rows(double* table, const double* mask, int64_t stride, const int32_t* rows, int64_t n,
+                        const double* x, double factor) {
   const Vec f = splat(factor);
   int64_t j = 0;
-  for (; j + 6 * kLanes <= stride; j += 6 * kLanes) add_to_rows_block<6>(table + j, stride, rows, n, x + j, f);
-  for (; j + 2 * kLanes <= stride; j += 2 * kLanes) add_to_rows_block<2>(table + j, stride, rows, n, x + j, f);
-  for (; j < stride; j += kLanes) add_to_rows_block<1>(table + j, stride, rows, n, x + j, f);
+  const auto at = [&](int64_t k) { return mask ? mask + k : nullptr; };
+  for (; j + 6 * kLanes <= stride; j += 6 * kLanes) add_to_rows_block<6>(table + j, at(j), stride, rows, n, x + j, f);
+  for (; j + 2 * kLanes <= stride; j += 2 * kLanes) add_to_rows_block<2>(table + j, at(j), stride, rows, n, x + j, f);
+  for (; j < stride; j += kLanes) add_to_rows_block<1>(table + j, at(j), stride, rows, n, x + j, f);
 }
 
 }  // namespace scansion::SCANSION_ISA

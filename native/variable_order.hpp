@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cmath>
 
+#include "best_labelling.hpp"
 #include "flat_model.hpp"
 #include "pattern_sets.hpp"
 
@@ -58,6 +59,7 @@ class Coefficients {
     view_.under = under_.data();
   }
   const PatternCoefficients& view() const { return view_; }
+  const double* sums() const { return sum_.data(); }  // (nodes,) W
   bool fits() const { return top_ <= kMostWeight; }
 
  private:
@@ -258,18 +260,23 @@ class VariableOrder {
     return s;
   }
 
+  // Best labellings (N,), by the targets' allowed labels if `known`; -1 in the first label: nothing is possible.
+  void decode(const double* w, bool known, int32_t* labels, int64_t threads) {
+    prepare(w);
+    workers_.resize(static_cast<size_t>(std::max<int64_t>(1, threads)));
+    parallel_for(data_.sequences, threads, [&](int64_t b, int64_t worker) {
+      if (!workers_[worker]) workers_[worker] = std::make_unique<Worker>();
+      if (length(b) > 0 && !decode_one(*workers_[worker], b, w, known, labels + data_.offsets[b]))
+        labels[data_.offsets[b]] = -1;
+    });
+  }
+
   // sum_b weight_b (log Z_b - log Z_b(known)) and its gradient (weights,). fallback(worker, b, known, factor, out)
   // returns log Z and adds factor times the expectations, by the automaton.
   template <class Fallback>
   double log_loss(const double* w, double* gradient, int64_t threads, const Fallback& fallback) {
     const int64_t n = m_.weights, rows = split_ ? split_->size() : 0;
-    table_.resize(static_cast<size_t>(rows));
-    if (split_) split_->expand(m_, w, table_.data());
-    bool fits = true;
-    if (shared_) {
-      coefficients_.resize(static_cast<size_t>(sets_.count()));
-      for (int64_t i = 0; i < sets_.count(); ++i) fits = share(i, w, 1.0) && fits;
-    }
+    const bool fits = prepare(w);
     refused_ = 0;
     const Chunks chunks(data_.sequences, n > 100000 ? 8 : 16);
     careful_.resize(static_cast<size_t>(chunks.chunks), 0);
@@ -319,6 +326,7 @@ class VariableOrder {
     std::vector<PatternSums> sum_views;
     std::vector<const PatternSums*> sums_at;  // by position
     std::vector<uint8_t> used;                // by set
+    BestLabelling best;
   };
   struct Job {
     int64_t b;
@@ -433,27 +441,57 @@ class VariableOrder {
 
   // ---- scores ----
 
-  bool share(int64_t i, const double* w, double scale) {
+  // what all sequences share; false: some W is too large
+  bool prepare(const double* w) {
+    bool fits = true;
+    table_.resize(static_cast<size_t>(split_ ? split_->size() : 0));
+    if (split_) split_->expand(m_, w, table_.data());
+    coefficients_.resize(static_cast<size_t>(shared_ ? sets_.count() : 0));
+    for (int64_t i = 0; shared_ && i < sets_.count(); ++i) fits = share(i, w) && fits;
+    return fits;
+  }
+
+  bool decode_one(Worker& k, int64_t b, const double* w, bool known, int32_t* labels) const {
+    const int64_t N = positions(b), L = m_.labels;
+    if (k.scores.empty()) k.scores.resize(1);
+    label_scores(b, w, k.scores[0]);
+    if (!shared_) local_coefficients(k, b, w);
+    k.tables.sets.resize(static_cast<size_t>(N));
+    k.best.start(sets_.strings().any_bos() ? 2 : 1);
+    const double end = 0.0;
+    for (int64_t t = 0; t < N; ++t) {
+      k.tables.sets[t] = &set(b, t).view();
+      double* row = k.scores[0].data() + t * stride();
+      if (known && t < length(b))
+        for (int64_t y = 0; y < L; ++y)
+          if (!target_.allowed[(data_.offsets[b] + t) * L + y]) row[y] = kMinusInfinity;
+      k.best.step(*k.tables.sets[t], t < length(b) ? row : &end,
+                  (shared_ ? coefficients_[set_index(b, t)] : k.coefficients[t]).sums());
+    }
+    return k.best.finish(k.tables.sets, length(b), labels);
+  }
+
+  bool share(int64_t i, const double* w) {
     const PatternSet& s = sets_.set(i);
     std::vector<double> node(static_cast<size_t>(s.view().nodes), 0.0);
     for (int32_t n = s.view().roots; n < s.view().nodes; ++n)
-      if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) node[n] = scale * w[m_.bias[s.pattern(n)]];
+      if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) node[n] = w[m_.bias[s.pattern(n)]];
     coefficients_[i].compute(s.view(), node.data(), true);
     return coefficients_[i].fits();
   }
 
   // e^W of the positions of one sequence; false: some W is too large
-  bool local_coefficients(Worker& k, int64_t b, const double* w, double scale) const {
+  bool local_coefficients(Worker& k, int64_t b, const double* w) const {
     bool fits = true;
     if (static_cast<int64_t>(k.coefficients.size()) < positions(b)) k.coefficients.resize(static_cast<size_t>(positions(b)));
     for (int64_t t = 0; t < positions(b); ++t) {
       const PatternSet& s = set(b, t);
       k.node_weight.assign(static_cast<size_t>(s.view().nodes), 0.0);
       for (int32_t n = s.view().roots; n < s.view().nodes; ++n)
-        if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) k.node_weight[n] = scale * w[m_.bias[s.pattern(n)]];
+        if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) k.node_weight[n] = w[m_.bias[s.pattern(n)]];
       const int64_t slot = data_.offsets[b] + b + t;
       for (int64_t h = hit_offsets_[slot]; h < hit_offsets_[slot + 1]; ++h)
-        k.node_weight[hit_node_[h]] += scale * hit_value_[h] * w[hit_weight_[h]];
+        k.node_weight[hit_node_[h]] += hit_value_[h] * w[hit_weight_[h]];
       k.coefficients[t].compute(s.view(), k.node_weight.data(), false);
       fits = fits && k.coefficients[t].fits();
     }
@@ -463,7 +501,7 @@ class VariableOrder {
   int64_t stride() const { return (m_.labels + 3) / 4 * 4; }
 
   // scores of single labels (T, stride)
-  void label_scores(int64_t b, const double* w, double scale, std::vector<double>& out) const {
+  void label_scores(int64_t b, const double* w, std::vector<double>& out) const {
     const int64_t T = length(b), first = data_.offsets[b], stride = this->stride();
     out.assign(static_cast<size_t>(T * stride), 0.0);
     const FeatureRows& f = m_.parts[kStart];
@@ -473,10 +511,8 @@ class VariableOrder {
       if (split_) {
         const int64_t* wide = split_->wide_offsets.data() + first + t;
         kernels().sum_rows(table_.data(), stride, split_->wide_rows.data() + wide[0], wide[1] - wide[0], row);
-        if (scale != 1.0)
-          for (int64_t y = 0; y < m_.labels; ++y) row[y] *= scale;
       }
-      each_narrow(first + t, [&](int64_t k, double value) { row[f.pattern[k]] += scale * value * w[f.base + k]; });
+      each_narrow(first + t, [&](int64_t k, double value) { row[f.pattern[k]] += value * w[f.base + k]; });
     }
   }
 
@@ -507,7 +543,7 @@ class VariableOrder {
     if (!f.rows) return;
     if (split_) {
       const int64_t* wide = split_->wide_offsets.data() + token;
-      kernels().add_to_rows(out + m_.weights, stride(), split_->wide_rows.data() + wide[0], wide[1] - wide[0], row, 1.0);
+      kernels().add_to_rows(out + m_.weights, nullptr, stride(), split_->wide_rows.data() + wide[0], wide[1] - wide[0], row, 1.0);
     }
     each_narrow(token, [&](int64_t k, double value) { out[f.base + k] += value * row[f.pattern[k]]; });
   }
@@ -584,12 +620,12 @@ class VariableOrder {
              double& loss) const {
     const int64_t b = job.b, N = positions(b), L = m_.labels;
     if (k.scores.empty()) k.scores.resize(1);
-    label_scores(b, w, 1.0, k.scores[0]);
+    label_scores(b, w, k.scores[0]);
     SumDifferenceTables& x = k.tables;
     x.sets.resize(static_cast<size_t>(N));
     for (int64_t t = 0; t < N; ++t) x.sets[t] = &set(b, t).view();
     x.layout(L, 1, sets_.strings().any_bos());
-    if (!shared_) fits = local_coefficients(k, b, w, 1.0);
+    if (!shared_) fits = local_coefficients(k, b, w);
     x.coefficients.resize(static_cast<size_t>(N));
     if (static_cast<int64_t>(k.patterns.size()) < N) k.patterns.resize(static_cast<size_t>(N));
     k.pattern_rows.resize(static_cast<size_t>(N));
@@ -650,7 +686,7 @@ class VariableOrder {
     x.layout(L, kWidth, sets_.strings().any_bos());
     x.finish();
     if (k.scores.size() < kWidth) k.scores.resize(kWidth);
-    for (size_t i = 0; i < n; ++i) label_scores(jobs[i].b, w, 1.0, k.scores[i]);
+    for (size_t i = 0; i < n; ++i) label_scores(jobs[i].b, w, k.scores[i]);
     int64_t stop[kWidth] = {};
     double factors[kWidth] = {}, shift[kWidth] = {};
     bool refused[kWidth] = {};

@@ -127,6 +127,9 @@ struct SegmentWork {
   double* g_low = nullptr;       // (T+1,) log of the smallest positive weight
   uint8_t* alive = nullptr;      // (T+1,) some configuration passes here
   double* rows = nullptr;        // (M, row_stride)
+  double* cache = nullptr;       // (T, M, Cp): with full scores, exponentials of all rows, made once for both sweeps
+  double* cache_top = nullptr;   // (T, M)
+  double* cache_low = nullptr;   // (T, M)
   double* row_top = nullptr;     // (M,)
   double* row_low = nullptr;     // (M,)
   double* h = nullptr;           // (Kp,)

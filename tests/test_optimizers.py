@@ -11,15 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from scansion.training.linesearch import backtracking, more_thuente
 from scansion.training.optimizers import (
     OptimizeState,
-    _backtracking,
     _History,
-    _L1Penalty,
-    _more_thuente,
     gradient_check,
     lbfgs,
 )
+from scansion.training.orthant import L1Penalty
 
 Vector = NDArray[np.float64]
 Objective = Callable[[Vector], "tuple[float, Vector]"]
@@ -248,7 +247,7 @@ def test_more_thuente_satisfies_the_strong_wolfe_conditions(
     f0, slope0 = phi(0.0)
     if slope0 >= 0.0:
         return
-    found = _more_thuente(phi, f0, slope0, step, 40)
+    found = more_thuente(phi, f0, slope0, step, 40)
     assert found is not None
     assert found == calls[-1]
     f, slope = phi(found)
@@ -262,7 +261,7 @@ def test_backtracking_satisfies_the_wolfe_conditions(step: float, strong: bool) 
     def phi(t: float) -> tuple[float, float]:
         return (t - 1.0) ** 4, 4.0 * (t - 1.0) ** 3
 
-    found = _backtracking(phi, 1.0, -4.0, step, 30, strong=strong)
+    found = backtracking(phi, 1.0, -4.0, step, 30, strong=strong)
     assert found is not None
     f, slope = phi(found)
     assert f <= 1.0 - 4e-4 * found
@@ -276,9 +275,9 @@ def test_line_searches_give_up() -> None:
     def phi(t: float) -> tuple[float, float]:
         return t, 1.0
 
-    assert _more_thuente(phi, 0.0, -1.0, 1.0, 20) is None
-    assert _backtracking(phi, 0.0, -1.0, 1.0, 20, strong=False) is None
-    assert _backtracking(phi, 0.0, -1.0, 1.0, 1000, strong=True) is None
+    assert more_thuente(phi, 0.0, -1.0, 1.0, 20) is None
+    assert backtracking(phi, 0.0, -1.0, 1.0, 20, strong=False) is None
+    assert backtracking(phi, 0.0, -1.0, 1.0, 1000, strong=True) is None
 
 
 # L1
@@ -353,7 +352,7 @@ def test_pseudo_gradient_is_the_subgradient_of_least_norm(seed: int) -> None:
     g = rng.integers(-3, 4, size=9).astype(float)
     c1 = rng.integers(0, 3, size=9).astype(float)
     c1[0] = 1.0
-    penalty = _L1Penalty.from_argument(c1, 9)
+    penalty = L1Penalty.from_argument(c1, 9)
     assert penalty is not None
     out = np.empty(9)
     penalty.pseudo_gradient(w, g, np.empty(9), out)

@@ -35,6 +35,12 @@ class Model {
     kept_rows_.push_back(rows);
     kept_patterns_.push_back(pattern);
   }
+  void set_limits(std::optional<Int32s> limits, std::optional<Bytes> forbidden) {
+    limits_ = limits;
+    forbidden_ = forbidden;
+    view_.limits = data_or_null<int32_t>(limits_);
+    view_.forbidden = data_or_null<uint8_t>(forbidden_);
+  }
   void set_lengths(Doubles basis, int64_t base) {
     basis_ = basis;
     view_.basis = static_cast<int64_t>(basis.shape(0));
@@ -56,6 +62,8 @@ class Model {
   std::vector<Int64s> kept_rows_;
   std::vector<Int32s> kept_patterns_;
   std::optional<Doubles> basis_;
+  std::optional<Int32s> limits_;
+  std::optional<Bytes> forbidden_;
   ModelView view_;
 };
 
@@ -153,10 +161,13 @@ void score_arrays(const Model& model, const Data& data, const Doubles& w, Double
   });
   // what does not vary, from the weights
   for (int64_t z = m.labels; z < m.patterns; ++z) {
+    if (starts && !m.varying_starts && m.forbidden && m.forbidden[z]) starts->data()[z] = kMinusInfinity;
     if (m.bias[z] < 0 || m.varying_starts) continue;
     if (starts && !m.extent[z]) starts->data()[z] = w.data()[m.bias[z]];
     if (pairs) pairs->data()[m.pair[z]] = w.data()[m.bias[z]];
   }
+  for (int64_t y = 0; by_length && m.limits && y < m.labels; ++y)
+    for (int64_t d = m.limits[y]; d < m.max_length; ++d) by_length->data()[d * m.columns + y] = kMinusInfinity;
   if (by_length)
     for (int64_t i = 0; i < m.basis; ++i)
       for (int64_t l = 0; l < m.max_length; ++l)
@@ -191,14 +202,6 @@ Table cell_feature_table(const Data& data, const PatternAutomaton& automaton, co
   return to_table(cell_features(known, attributes, least));
 }
 
-nb::ndarray<nb::numpy, int64_t> count_patterns(const Data& data, const PatternAutomaton& automaton, const Int32s& labels,
-                                               const Ends& ends) {
-  std::vector<int64_t> counts =
-      pattern_counts({data.view(), automaton, labels.data(), data_or_null<int8_t>(ends)});
-  const size_t n = counts.size();
-  return to_numpy(std::move(counts), {n});
-}
-
 }  // namespace
 
 void bind_objective(nb::module_& m) {
@@ -206,15 +209,15 @@ void bind_objective(nb::module_& m) {
         nb::arg("ends").none(), nb::arg("part"), nb::arg("orders"), nb::arg("least"));
   m.def("cell_feature_table", &cell_feature_table, nb::arg("data"), nb::arg("automaton"), nb::arg("labels"),
         nb::arg("ends").none(), nb::arg("attributes"), nb::arg("least"));
-  m.def("count_patterns", &count_patterns, nb::arg("data"), nb::arg("automaton"), nb::arg("labels"),
-        nb::arg("ends").none());
   nb::class_<Model>(m, "FlatModel", "Which features a flat model has; weights are given at each call.")
       .def(nb::init<nb::object, nb::object, int64_t, Int32s, std::optional<Int32s>, Bytes, int64_t, bool, int64_t>(),
            nb::arg("automaton"), nb::arg("topology").none(), nb::arg("max_length"), nb::arg("bias"), nb::arg("pair").none(),
            nb::arg("extent"), nb::arg("columns"), nb::arg("varying_starts"), nb::arg("weights"))
       .def("set_features", &Model::set_features, nb::arg("part"), nb::arg("rows"), nb::arg("pattern"), nb::arg("base"),
            "part: 0 start, 1 inside, 2 end, 3 inner, 4 whole segments.")
-      .def("set_lengths", &Model::set_lengths, nb::arg("basis"), nb::arg("base"));
+      .def("set_lengths", &Model::set_lengths, nb::arg("basis"), nb::arg("base"))
+      .def("set_limits", &Model::set_limits, nb::arg("limits").none(), nb::arg("forbidden").none(),
+           "limits (labels,): longest segment of each label; forbidden (patterns,): 1 for patterns that must not occur.");
   nb::class_<Data>(m, "FlatData", "Encoded sequences.")
       .def(nb::init<Int64s, Int64s, Int32s, std::optional<Doubles>>(), nb::arg("offsets"), nb::arg("token_offsets"),
            nb::arg("ids"), nb::arg("values").none())
@@ -240,8 +243,7 @@ void bind_objective(nb::module_& m) {
       .def_rw("average", &Online::average)
       .def_rw("t", &Online::t)
       .def_rw("scale", &Online::scale)
-      .def_rw("steps", &Online::steps)
-      .def_rw("mass", &Online::mass);
+      .def_rw("steps", &Online::steps);
 
   nb::class_<Objective>(m, "FlatObjective", "Objectives of a flat model on encoded sequences and targets.")
       .def(nb::init<nb::object, nb::object, Int32s, std::optional<Bytes>, Bytes, std::optional<Bytes>,
@@ -254,6 +256,15 @@ void bind_objective(nb::module_& m) {
              o.get().use_sum_difference();
            },
            "Log losses by the Sum-Difference algorithm from now on; chains only.")
+      .def("decode",
+           [](Objective& o, const Doubles& w, bool known,
+              const nb::ndarray<int32_t, nb::numpy, nb::c_contig, nb::device::cpu>& labels, int64_t threads) {
+             nb::gil_scoped_release release;
+             o.get().use_sum_difference();
+             o.get().variable_order()->decode(w.data(), known, labels.data(), threads);
+           },
+           nb::arg("w"), nb::arg("known"), nb::arg("labels"), nb::arg("threads"),
+           "Best labels (N,) by algorithms 4 and 5 of paper 002; a sequence that begins with -1 is impossible.")
       .def("refused", [](Objective& o) { return o.get().variable_order() ? o.get().variable_order()->refused() : 0; },
            "Sequences of the last log loss that the Sum-Difference guard left to the automaton.")
       .def("sum_difference_size",

@@ -8,7 +8,7 @@ appearance: by sequence, then by position; the members of a set by their `str`, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,8 @@ class Targets:
         Anything at all is known of the sequence.
     longest : int
         Length of the longest segment seen; 1 for labels, 0 if there is none.
+    merged : bool
+        Segments were all given as labels, of which equal neighbours form one: no label can follow itself.
     """
 
     labels: npt.NDArray[np.int32]
@@ -52,6 +54,7 @@ class Targets:
     complete: Bools
     known: Bools
     longest: int
+    merged: bool = False
 
 
 def encode_labels(
@@ -125,11 +128,12 @@ def encode_segments(
     limit = None if max_length is None else checks.count("max_length", max_length, 1)
     numbers: list[int] = []
     ends: list[int] = []
-    longest = 0
+    longest, merged = 0, True
     for b, (sequence, size) in enumerate(_pairs(y, sizes)):
         entries = [] if sequence is None else _entries(sequence, b)
         if _are_segments(entries):
             segments = _segments(entries, b, size)
+            merged = merged and not entries
             spans = [(segment.start, segment.stop) for segment in segments]
             row, row_ends = reader.segments(segments, b, size)
         else:
@@ -145,7 +149,8 @@ def encode_segments(
             row_ends[-1] = 1
         numbers.extend(row)
         ends.extend(row_ends)
-    return reader.targets(numbers, ends, sizes, longest)
+    targets, names = reader.targets(numbers, ends, sizes, longest)
+    return replace(targets, merged=merged), names
 
 
 # ---- reading y ------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from scansion.data import Targets, encode_labels
-from scansion.metrics import flat_accuracy_score
-from scansion.models.base import FlatEstimator, _reusable
+from scansion.models.base import FlatEstimator, _cut
+from scansion.models.flat import known_labels
 
 __all__ = ["CRF"]
 
@@ -25,12 +25,14 @@ class CRF(FlatEstimator):
     ----------
     order : int
         Longest label dependency: always-on features of the label patterns of length 2 .. order + 1 seen in training.
-    algorithm : {"lbfgs", "l2sgd", "mm", "ap", "pa"}
-        L-BFGS (OWL-QN with c1 > 0), stochastic gradient, max-margin, averaged perceptron, passive-aggressive.
+    algorithm : {"lbfgs", "l2sgd", "asgd", "mm", "ap", "pa"}
+        L-BFGS (OWL-QN with c1 > 0), stochastic gradient, the same averaged, max-margin, averaged perceptron,
+        passive-aggressive.
     c1, c2 : float, or sequence of float
         Strength of the penalties ``c1 |w|_1`` and ``c2 |w|^2``; a sequence gives one per order (the last goes on).
     max_iterations : int or None
-        Iterations, or passes over the data; None: until converged (at most 1000 passes of l2sgd and mm, 100 of ap, pa).
+        Iterations, or passes over the data; None: until converged (at most 1000 passes of l2sgd, asgd, mm, 100 of ap
+        and pa).
     min_freq : float
         Features whose summed values in training are below it are left out.
     all_possible_states, all_possible_transitions : bool
@@ -141,31 +143,31 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
 
     attribute_parts = None
 
-    def _encode_targets(self, y: Any, lengths: Any, labels: list[Any] | None) -> tuple[Targets, list[Any]]:
-        return encode_labels(y, lengths, labels)
+    def _targets(
+        self, y: Any, lengths: Any, labels: list[Any] | None, max_length: int | None, extend: bool = False
+    ) -> tuple[Targets, list[Any]]:
+        return encode_labels(y, lengths, labels, extend=extend)
 
-    def _longest(self, targets: Targets) -> int:
-        return 1
-
-    def _decode(self, config: Any) -> list[Any]:
+    def _named(self, config: Any) -> list[Any]:
         labels = self._model.labels
         return [labels[y] for y in config.tolist()]
 
-    def _best(self, batch: Any) -> list[Any]:
-        names = np.empty(len(self._model.labels), object)
-        names[:] = self._model.labels
-        labels = names[batch.best_labels()].tolist()
-        cuts = batch.offsets.tolist()
-        return [labels[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+    def _answers(self, batch: Any) -> list[Any]:
+        names = np.empty(self._model.n_labels, object)
+        names[:] = self._model.labels  # labels may be tuples, which np.array would spread
+        return _cut(names[batch.best_labels()].tolist(), batch.offsets)
 
     def score(self, X: Any, y: Any) -> float:
-        """Share of the tokens whose label is right (tokens whose label is unknown are left out)."""
-        y = _reusable(y)
-        guess = self.predict(X)
-        if len(guess) != len(y):
-            raise ValueError(f"X has {len(guess)} sequences, y has {len(y)}")
-        if any(t is None or any(v is None or isinstance(v, (set, frozenset)) for v in t) for t in y):
-            pairs = [(a, b) for t, g in zip(y, guess, strict=True) if t is not None for a, b in zip(t, g, strict=True)]
-            right = [b in a if isinstance(a, (set, frozenset)) else a == b for a, b in pairs if a is not None]
-            return float(np.mean(right)) if right else 1.0
-        return float(flat_accuracy_score(y, guess))
+        """Share of the tokens whose label is right.
+
+        A token whose label is unknown (None) does not count; of a set, each label is right. Labels that the model does
+        not know may occur in y: they are never predicted.
+        """
+        inputs = self._inputs(X)
+        targets, labels = self._targets(y, inputs.data.lengths, self._model.labels, None, extend=True)
+        allowed = known_labels(targets, len(labels))
+        told = ~allowed.all(axis=1) | (targets.labels >= 0)
+        if not told.any():
+            raise ValueError("y holds no label at all: there is nothing to compare with")
+        guess = np.concatenate(self._ask(inputs, lambda batch: [batch.best_labels()]))
+        return float(allowed[np.arange(len(guess)), guess][told].mean())

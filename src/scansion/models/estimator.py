@@ -1,19 +1,34 @@
-"""What all estimators share: parameters, the border of fit and predict, saving, and scikit-learn's rules.
+"""What all estimators share: parameters by keyword, and scikit-learn's rules.
 
 scikit-learn is not imported here: its conventions are kept (no logic in ``__init__``, fitted attributes end in ``_``)
-and its tags are made when it asks for them.
+and its tags and exceptions are used when it is there already.
 """
 
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import Any, TypeVar
+
+__all__ = ["Estimator", "NotFittedError", "not_fitted"]
 
 Self = TypeVar("Self")
 
 
 class NotFittedError(ValueError, AttributeError):
-    """Raised when a question needs a fitted estimator (scikit-learn's class of this name has the same bases)."""
+    """Raised when a question needs a fitted estimator; scikit-learn's class of this name catches it as well."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return not_fitted, (str(self),)
+
+
+def not_fitted(message: str) -> NotFittedError:
+    """The error, of a class that is scikit-learn's too if that was imported."""
+    theirs = sys.modules.get("sklearn.exceptions")
+    if theirs is None:
+        return NotFittedError(message)
+    both: type[NotFittedError] = type("NotFittedError", (NotFittedError, theirs.NotFittedError), {})
+    return both(message)
 
 
 class Estimator:
@@ -31,9 +46,10 @@ class Estimator:
         """Change parameters; returns the estimator."""
         assert isinstance(self, Estimator)
         valid = self._parameter_names()
-        for name, value in params.items():
+        for name in params:
             if name not in valid:
                 raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(valid)}")
+        for name, value in params.items():
             setattr(self, name, value)
         return self
 

@@ -8,8 +8,8 @@ features of whole segments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from scansion import _core
 from scansion.data import Dataset, Targets, Vocabulary
-from scansion.lattice import checks
 from scansion.lattice.chain import ChainBatch
 from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
@@ -40,6 +39,33 @@ class Cells:
     ids: Numbers
     values: Floats
 
+    def take(self, first: int, last: int) -> Cells:
+        """Those of the sequences first .. last - 1."""
+        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
+        offsets = self.offsets[first : last + 1] - rows.start
+        return Cells(offsets, self.start[rows], self.length[rows], self.ids[rows], self.values[rows])
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Encoded sequences as a model takes them."""
+
+    data: Dataset
+    cells: Cells | None = None
+
+    def blocks(self, tokens: int) -> Iterator[tuple[slice, Inputs]]:
+        """Runs of sequences of about that many tokens, each with its rows in the whole."""
+        offsets, first = self.data.offsets, 0
+        while first < len(self.data):
+            last = int(np.searchsorted(offsets, offsets[first] + tokens, side="right")) - 1
+            last = min(max(last, first + 1), len(self.data))
+            part = self
+            if last - first < len(self.data):
+                cells = None if self.cells is None else self.cells.take(first, last)
+                part = Inputs(self.data.take(np.arange(first, last)), cells)
+            yield slice(int(offsets[first]), int(offsets[last])), part
+            first = last
+
 
 @dataclass
 class FlatModel:
@@ -61,6 +87,10 @@ class FlatModel:
     cell_vocabulary, cell_table
         Attributes of whole segments.
     weights : (W,)
+    n_forbidden : int
+        The last so many patterns must not occur, and have no features.
+    limits : int32 (L,), or None
+        Longest segment of each label, at most `max_length`.
     """
 
     labels: list[Any]
@@ -74,6 +104,8 @@ class FlatModel:
     cell_vocabulary: Vocabulary
     cell_table: Table
     weights: Floats = field(default_factory=lambda: np.zeros(0))
+    n_forbidden: int = 0
+    limits: Numbers | None = None
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +117,15 @@ class FlatModel:
         state["_cache"] = {}
         return state
 
+    def with_tables(self, tables: dict[str, Table], cell_table: Table) -> FlatModel:
+        """The model with other features of attributes, and weights of 0."""
+        cache = {"automaton": self.automaton}
+        return replace(self, tables=tables, cell_table=cell_table, weights=np.zeros(0), _cache=cache)
+
+    def weighted(self, weights: Floats) -> FlatModel:
+        """The model with other weights."""
+        return replace(self, weights=weights)  # what is cached depends on the features only
+
     # ---- layout ------------------------------------------------------------------------------------------------
 
     @property
@@ -95,7 +136,12 @@ class FlatModel:
     @property
     def n_bias(self) -> int:
         """Number of always-on patterns."""
-        return len(self.patterns) - self.n_labels
+        return len(self.patterns) - self.n_labels - self.n_forbidden
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the model excludes configurations, so that what is known of a sequence may be impossible."""
+        return self.n_forbidden > 0 or self.limits is not None
 
     def blocks(self) -> Iterator[tuple[str, int, int]]:
         """Name, first weight and number of weights of each block of the weight vector."""
@@ -118,7 +164,7 @@ class FlatModel:
         result = np.zeros(self.n_weights, np.int64)
         for name, at, size in self.blocks():
             if name == "bias":
-                result[at : at + size] = length[self.n_labels :]
+                result[at : at + size] = length[self.n_labels : self.n_labels + size]
             elif name in self.tables:
                 result[at : at + size] = length[self.tables[name][1]]
         return result
@@ -134,26 +180,36 @@ class FlatModel:
     @property
     def dense(self) -> bool:
         """Whether the first-order chain kernel serves: labels and label pairs only."""
-        return not self.segments and all(len(p) <= 2 and p[0] != BOS and p[-1] != EOS for p in self.patterns)
+        if "dense" not in self._cache:
+            plain = all(len(p) <= 2 and p[0] != BOS and p[-1] != EOS for p in self.patterns)
+            self._cache["dense"] = plain and not self.segments
+        return bool(self._cache["dense"])
+
+    def _features_on(self, *parts: str) -> Bools:
+        """(P,) patterns that have features of attributes in one of the parts."""
+        found = np.zeros(len(self.patterns), np.bool_)
+        for part in parts:
+            if part in self.tables:
+                found[self.tables[part][1]] = True
+        return found
 
     @property
     def varying(self) -> bool:
         """Whether token features sit on longer patterns that depend on the start alone."""
-        table = self.tables.get("start")
-        if table is None:
-            return False
-        high = table[1][table[1] >= self.n_labels]
-        return bool(high.size) if self.dense else bool((~self.extent[high]).any())
+        if "varying" not in self._cache:
+            longer = ~self.extent if not self.dense else np.arange(len(self.patterns)) >= self.n_labels
+            self._cache["varying"] = bool((self._features_on("start") & longer).any())
+        return bool(self._cache["varying"])
 
     @property
     def extent(self) -> Bools:
-        """(P,) patterns whose score depends on more than a segment's start: labels, and what has such features."""
+        """(P,) patterns whose score depends on more than a segment's start: labels, and what has such features.
+
+        Patterns that end in EOS are not among them: the kernels read their start scores with those of the others.
+        """
         if "extent" not in self._cache:
-            extent = np.zeros(len(self.patterns), np.bool_)
+            extent = self._features_on("inside", "end", "inner") & [p[-1] != EOS for p in self.patterns]
             extent[: self.n_labels] = True
-            for part in ("inside", "end", "inner"):
-                if part in self.tables:
-                    extent[self.tables[part][1]] = True
             self._cache["extent"] = extent
         result: Bools = self._cache["extent"]
         return result
@@ -161,14 +217,17 @@ class FlatModel:
     @property
     def columns(self) -> int:
         """Patterns that have a column in the arrays of extent scores: the labels, or all."""
-        return len(self.patterns) if self.extent[self.n_labels :].any() else self.n_labels
+        if "columns" not in self._cache:
+            wide = self._features_on("inside", "end", "inner")[self.n_labels :].any()
+            self._cache["columns"] = len(self.patterns) if wide else self.n_labels
+        return int(self._cache["columns"])
 
     @property
     def native(self) -> _core.FlatModel:
         """The layout for the native code."""
         if "native" not in self._cache:
             bias = np.full(len(self.patterns), -1, np.int32)
-            bias[self.n_labels :] = np.arange(self.n_bias)
+            bias[self.n_labels : self.n_labels + self.n_bias] = np.arange(self.n_bias)
             pair = None
             if self.dense:
                 pair = np.array([p[0] * self.n_labels + p[-1] for p in self.patterns], np.int32)
@@ -183,6 +242,10 @@ class FlatModel:
                 self.varying,
                 self.n_weights,
             )
+            if self.segments:
+                forbidden = np.zeros(len(self.patterns), np.uint8)
+                forbidden[len(self.patterns) - self.n_forbidden :] = 1
+                native.set_limits(self.limits, forbidden)
             for name, at, size in self.blocks():
                 if name in self.tables and size:
                     native.set_features(PARTS.index(name), *self.tables[name], at)
@@ -196,10 +259,14 @@ class FlatModel:
 
     # ---- lattices ----------------------------------------------------------------------------------------------
 
-    def batch(self, data: Dataset, cells: Cells | None, n_jobs: int) -> ChainBatch | SegmentBatch:
-        """The lattices of encoded sequences under the weights."""
-        n, columns = data.n_tokens, self.columns
-        kept = native_data(data, cells)
+    def batch(self, inputs: Inputs, n_jobs: int) -> ChainBatch | SegmentBatch:
+        """The lattices of encoded sequences under the weights, in the kernels' compact form.
+
+        Scores have columns for some patterns only: `lattices` makes those that answer for all of them.
+        """
+        data, columns = inputs.data, self.columns
+        n = data.n_tokens
+        kept = native_data(inputs)
         start = np.zeros((n, columns))
         if self.dense:
             steps = int(np.maximum(np.diff(data.offsets) - 1, 0).sum())
@@ -210,9 +277,9 @@ class FlatModel:
             return chain
         inside = np.zeros((n, columns)) if self.max_length > 1 or {"inside", "inner"} & set(self.tables) else None
         end = np.zeros((n, columns)) if "end" in self.tables else None
-        by_length = np.zeros((self.max_length, columns)) if len(self.basis) else None
+        by_length = np.zeros((self.max_length, columns)) if len(self.basis) or self.limits is not None else None
         full = None
-        if len(self.cell_table[1]) and cells is not None:
+        if len(self.cell_table[1]) and inputs.cells is not None:
             full = np.zeros((n, self.max_length, columns))
         starts = np.zeros((n, len(self.patterns)) if self.varying else len(self.patterns))
         _core.score_arrays(self.native, kept, self.weights, start, inside, end, by_length, full, starts, None, n_jobs)
@@ -223,20 +290,56 @@ class FlatModel:
         batch: ChainBatch | SegmentBatch = kind._of(core, n_jobs)
         return batch
 
+    def lattices(self, inputs: Inputs, n_jobs: int) -> ChainBatch | SegmentBatch:
+        """The same lattices with a score for every pattern, as their constructors make them."""
+        batch = self.batch(inputs, n_jobs)
+        core = batch._core
+        if isinstance(core, DenseCore):
+            return batch
+        n, size, longest, net = inputs.data.n_tokens, len(self.patterns), self.max_length, self.automaton
+
+        def wide(part: Floats | None) -> Floats | None:
+            if part is None or part.shape[-1] == size:
+                return part
+            padded = np.zeros((*part.shape[:-1], size))
+            padded[..., : part.shape[-1]] = part
+            return padded
+
+        start, inside, end, by_length, full = map(wide, (core.start, core.inside, core.end, core.by_length, core.full))
+        assert start is not None and core.starts is not None
+        start = start + core.starts
+        if not self.segments:
+            return ChainBatch.from_patterns(start, core.offsets, net, self.n_labels, n_jobs)
+        if full is None:
+            parts = {"start": start, "inside": inside, "end": end, "length": by_length}
+            return SegmentBatch.from_parts(core.offsets, net, self.n_labels, longest, **parts, n_jobs=n_jobs)
+        within = np.zeros((n, size))
+        for d in range(min(longest, n)):  # what is written for segments that pass the end of a sequence is ignored
+            full[:, d] += start
+            if inside is not None:
+                within[: n - d] += inside[d:]
+                full[:, d] += within
+            if end is not None:
+                full[: n - d, d] += end[d:]
+            if by_length is not None:
+                full[:, d] += by_length[d]
+        return SegmentBatch(full, core.offsets, net, self.n_labels, n_jobs)
+
     # ---- objectives --------------------------------------------------------------------------------------------
 
-    def objective(
-        self, data: Dataset, cells: Cells | None, targets: Targets, weight: Floats | None, everything: bool = False
-    ) -> _core.FlatObjective:
-        """Objectives on encoded sequences. everything: also complete sequences can be asked for log Z(known)."""
+    def objective(self, inputs: Inputs, targets: Targets, weight: Floats | None) -> _core.FlatObjective:
+        """Objectives on encoded sequences."""
+        data = inputs.data
         complete, known = targets.complete, targets.known
         status = np.where(complete, 2, np.where(known, 1, 0)).astype(np.uint8)
         allowed = runs = may_end = None
-        if everything or (known & ~complete).any():
+        if (known & ~complete).any():
             mask = known_labels(targets, self.n_labels)
             if self.segments:
                 constraints = Constraints(mask, targets.ends)
                 runs, may_end = constraints.runs(data.offsets, self.n_labels, self.max_length)
+                if runs is not None and self.limits is not None:
+                    np.minimum(runs, self.limits, out=runs)
             else:
                 # the automaton engine reads runs, the dense one the mask
                 allowed = mask.view(np.uint8)
@@ -247,7 +350,7 @@ class FlatModel:
             assert targets.ends is not None
             ends = (targets.ends == 1).astype(np.uint8)
         return _core.FlatObjective(
-            self.native, native_data(data, cells), targets.labels, ends, status, allowed, runs, may_end, weight
+            self.native, native_data(inputs), targets.labels, ends, status, allowed, runs, may_end, weight
         )
 
     # ---- features by name --------------------------------------------------------------------------------------
@@ -256,15 +359,34 @@ class FlatModel:
         """Labels of a pattern; BOS and EOS as they are."""
         return tuple(y if y in (BOS, EOS) else self.labels[y] for y in self.patterns[z])
 
-    def named_features(self, part: str) -> Iterator[tuple[str, tuple[Any, ...], float]]:
-        """Attribute, label pattern and weight of a part's features."""
-        for name, at, _ in self.blocks():
-            if name == part and name in self.tables:
-                rows, pattern = self.tables[name]
-                attribute = np.repeat(np.arange(len(rows) - 1), np.diff(rows))
-                names = self.vocabulary.names()
-                for k, (a, z) in enumerate(zip(attribute.tolist(), pattern.tolist(), strict=True)):
-                    yield names[a], self.pattern_name(z), float(self.weights[at + k])
+    def named_features(self) -> Iterator[tuple[str, str, tuple[Any, ...], float]]:
+        """Block, attribute (or length), label pattern and weight of all features that are not 0 and not always on."""
+        names = self.vocabulary.names()
+        for block, at, size in self.blocks():
+            chosen = np.flatnonzero(self.weights[at : at + size])
+            values = self.weights[at : at + size][chosen].tolist()
+            if block == "bias":
+                continue
+            if block == "length":
+                for k, w in zip(chosen.tolist(), values, strict=True):
+                    yield block, self.basis_names[k // self.n_labels], (self.labels[k % self.n_labels],), w
+                continue
+            rows, pattern = self.cell_table if block == "cells" else self.tables[block]
+            known = self.cell_vocabulary.names() if block == "cells" else names
+            attribute = np.repeat(np.arange(len(rows) - 1), np.diff(rows))[chosen]
+            for a, z, w in zip(attribute.tolist(), pattern[chosen].tolist(), values, strict=True):
+                yield block, known[a], self.pattern_name(z), w
+
+
+def constrained(batch: ChainBatch | SegmentBatch, known: Constraints) -> ChainBatch | SegmentBatch:
+    """The same lattices under what is known, which is known to be possible."""
+    result: ChainBatch | SegmentBatch = batch._of(replace(batch._core, known=known), batch.n_jobs)
+    return result
+
+
+def constraints(targets: Targets, n_labels: int) -> Constraints:
+    """What targets say, for lattices."""
+    return Constraints(known_labels(targets, n_labels), targets.ends)
 
 
 def known_labels(targets: Targets, n_labels: int) -> Bools:
@@ -276,80 +398,10 @@ def known_labels(targets: Targets, n_labels: int) -> Bools:
     return result
 
 
-def native_data(data: Dataset, cells: Cells | None) -> _core.FlatData:
+def native_data(inputs: Inputs) -> _core.FlatData:
     """Encoded sequences for the native code."""
+    data, cells = inputs.data, inputs.cells
     native = _core.FlatData(data.offsets, data.token_offsets, data.ids, data.values)
     if cells is not None:
         native.set_cells(cells.offsets, cells.start, cells.length, cells.ids, cells.values)
     return native
-
-
-# ---- building ------------------------------------------------------------------------------------------------------
-
-
-def seen_patterns(targets: Targets, offsets: Ints, segments: bool, order: int) -> list[Pattern]:
-    """Label patterns of length 2 .. order + 1 that occur in known stretches, sorted by length, then by labels."""
-    found: set[Pattern] = set()
-    if order >= 1:
-        for run in known_runs(targets, offsets, segments):
-            for size in range(2, order + 2):
-                found.update(zip(*(run[i:] for i in range(size)), strict=False))
-    return sorted(found, key=lambda p: (len(p), p))
-
-
-def known_runs(targets: Targets, offsets: Ints, segments: bool) -> Iterator[list[int]]:
-    """Labels of consecutive known segments (or positions), one list for each unbroken stretch."""
-    labels = targets.labels.tolist()
-    ends = targets.ends.tolist() if segments and targets.ends is not None else None
-    for first, last in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        run: list[int] = []
-        start = first
-        while start < last:
-            y = labels[start]
-            stop, known = start + 1, y >= 0
-            if ends is not None and known:
-                while stop < last and ends[stop - 1] == 0 and labels[stop] == y:
-                    stop += 1
-                known = ends[stop - 1] == 1
-            if known:
-                run.append(y)
-            elif run:
-                yield run
-                run = []
-            start = stop
-        if run:
-            yield run
-
-
-def by_prefix(names: Sequence[str], rules: Mapping[str, Any] | None, parse: Callable[[Any], int], default: int) -> Any:
-    """(A,) what the longest matching prefix of each attribute name says, else the default."""
-    result = np.full(len(names), default, np.uint32)
-    if rules:
-        parsed = {prefix: parse(value) for prefix, value in rules.items()}
-        lengths = sorted({len(prefix) for prefix in parsed}, reverse=True)
-        for a, name in enumerate(names):
-            for length in lengths:
-                if name[:length] in parsed:
-                    result[a] = parsed[name[:length]]
-                    break
-    return result
-
-
-def order_bits(value: Any) -> int:
-    """Orders as bits: an int or an iterable of ints."""
-    orders = value if isinstance(value, Iterable) else (value,)
-    bits = 0
-    for order in orders:
-        bits |= 1 << checks.count("attribute_orders", order, 0)
-    return bits
-
-
-def part_bits(value: Any) -> int:
-    """Parts as bits: a name or an iterable of names."""
-    parts = (value,) if isinstance(value, str) else tuple(value)
-    bits = 0
-    for part in parts:
-        if part not in PARTS:
-            raise ValueError(f"attribute_parts must name parts among {', '.join(PARTS)}, got {part!r}")
-        bits |= 1 << PARTS.index(part)
-    return bits

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from scansion.data import Dataset, Targets, Vocabulary, encode, encode_segments
 from scansion.lattice import checks
-from scansion.lattice.checks import Floats
-from scansion.metrics import segment_scores
-from scansion.models.base import FlatEstimator, _reusable
+from scansion.lattice.checks import Floats, Ints
+from scansion.lattice.patterns import Pattern
+from scansion.models.base import FlatEstimator, _cut
+from scansion.models.build import known_segments
 from scansion.models.flat import Cells
 from scansion.segments import Segment
 
@@ -31,8 +35,11 @@ class SemiCRF(FlatEstimator):
     order : int
         Longest dependency between segments: always-on features of the patterns of length 2 .. order + 1 of segment
         labels seen in training.
-    max_length : int, optional
-        Longest segment; None: the longest one seen in training.
+    max_length : int, "by label", or None
+        Longest segment; None: the longest one seen in training; "by label": for each label the longest of its own.
+    repeats : bool, optional
+        Whether a segment may have the label of the one before it. None: yes, unless y is nothing but complete lists of
+        labels, of which equal neighbours form one segment.
     attribute_parts : dict prefix -> part or parts, optional
         How attributes of tokens become features of segments: "inside" (summed over the segment), "start" (read at its
         first position), "end" (at its last), "inner" (summed over all but the first). Default: "inside", or "start" for
@@ -67,8 +74,9 @@ class SemiCRF(FlatEstimator):
     def __init__(
         self,
         order: int = 1,
-        max_length: int | None = None,
+        max_length: int | str | None = None,
         *,
+        repeats: bool | None = None,
         attribute_parts: Mapping[str, Any] | None = None,
         length_features: Any = (),
         segment_features: Any = None,
@@ -104,6 +112,7 @@ class SemiCRF(FlatEstimator):
         patience: int = 10,
     ) -> None:
         self.max_length = max_length
+        self.repeats = repeats
         self.attribute_parts = attribute_parts
         self.length_features = length_features
         self.segment_features = segment_features
@@ -139,21 +148,50 @@ class SemiCRF(FlatEstimator):
         self.warm_start = warm_start
         self.patience = patience
 
-    def _encode_targets(self, y: Any, lengths: Any, labels: list[Any] | None) -> tuple[Targets, list[Any]]:
-        fitted = getattr(self, "model_", None)
-        longest = self.max_length if fitted is None or labels is None else fitted.max_length
-        if longest is not None and self.long_segments == "split":
-            y = [_split(target, checks.count("max_length", longest, 1)) for target in _reusable(y)]
-        return encode_segments(y, lengths, labels, max_length=longest)
-
-    def _longest(self, targets: Targets) -> int:
+    def _check(self) -> None:
         if self.long_segments not in ("error", "split"):
             raise ValueError(f"long_segments must be 'error' or 'split', got {self.long_segments!r}")
-        if self.max_length is not None:
-            return checks.count("max_length", self.max_length, 1)
-        if targets.longest < 1:
-            raise ValueError("y holds no segment whose two ends are known: give max_length")
-        return targets.longest
+        if self.repeats not in (None, True, False):
+            raise ValueError(f"repeats must be True, False or None, got {self.repeats!r}")
+        self._limit()
+        self._basis(1)
+        self._functions()
+
+    def _limit(self) -> int | None:
+        if self.max_length is None or self.max_length == "by label":
+            return None
+        if isinstance(self.max_length, str):
+            raise ValueError(f"max_length must be a number, None or 'by label', got {self.max_length!r}")
+        return checks.count("max_length", self.max_length, 1)
+
+    def _bounds(
+        self, targets: Targets, offsets: Ints, labels: list[Any], max_length: int
+    ) -> tuple[Sequence[Pattern], npt.NDArray[np.int32] | None]:
+        merged = targets.merged and bool(targets.complete.all())
+        repeats = not merged if self.repeats is None else bool(self.repeats)
+        start, stop, known = known_segments(targets)
+        label, length = targets.labels[start], stop - start
+        if not repeats:
+            # neighbours within a sequence: the boundary between them is not a sequence's end
+            same = (label[1:] == label[:-1]) & known[1:] & known[:-1] & ~np.isin(start[1:], offsets)
+            if same.any():
+                name = labels[int(label[1:][same][0])]
+                raise ValueError(f"repeats is False, but in y a segment {name!r} follows another of that label")
+        limits = None
+        if self.max_length == "by label":
+            limits = np.full(len(labels), max_length, np.int32)
+            for y in np.unique(label[label >= 0]).tolist():
+                limits[y] = length[label == y].max()  # of some, an end is unknown: they are as long at least
+        return (() if repeats else [(y, y) for y in range(len(labels))]), limits
+
+    def _targets(
+        self, y: Any, lengths: Any, labels: list[Any] | None, max_length: int | None, extend: bool = False
+    ) -> tuple[Targets, list[Any]]:
+        split = self.long_segments == "split"
+        targets, names = encode_segments(y, lengths, labels, extend=extend, max_length=None if split else max_length)
+        if split and max_length is not None and targets.longest > max_length:
+            targets = _split(targets, max_length)
+        return targets, names
 
     def _basis(self, max_length: int) -> tuple[Floats, list[str]]:
         length = np.arange(1, max_length + 1, dtype=np.float64)
@@ -176,82 +214,105 @@ class SemiCRF(FlatEstimator):
                 raise ValueError(f"length_features must be among 'bins', 'length', 'log', got {kind!r}")
         return (np.array(rows) if rows else np.zeros((0, max_length))), names
 
-    def _cells(self, X: Any, data: Dataset, vocabulary: Vocabulary, frozen: bool, max_length: int) -> Cells | None:
-        functions = self.segment_features
-        if functions is None:
-            if frozen and len(vocabulary):
+    def _functions(self) -> list[Callable[..., Any]]:
+        given = self.segment_features
+        functions = [] if given is None else [given] if callable(given) else given
+        if not isinstance(functions, (list, tuple)) or not all(callable(f) for f in functions):
+            raise ValueError(f"segment_features must be a function f(x, start, stop) or a list of such, got {given!r}")
+        return list(functions)
+
+    def _readable(self, X: Any) -> Any:
+        if not self._functions():
+            return X
+        if isinstance(X, Dataset):
+            raise ValueError("segment_features need the tokens themselves: give sequences, not an encoded Dataset")
+        if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
+            return X  # encode says what is wrong with it
+        return [x if hasattr(x, "__getitem__") or not isinstance(x, Iterable) else list(x) for x in X]
+
+    def _cells(self, X: Any, vocabulary: Vocabulary, max_length: int, frozen: bool) -> Cells | None:
+        functions = self._functions()
+        if frozen and not len(vocabulary):
+            return None
+        if not functions:
+            if frozen:
                 raise ValueError(
                     "the model was trained with segment_features: set this parameter to the same functions"
                 )
             return None
-        if isinstance(X, Dataset):
-            raise ValueError("segment_features need the tokens themselves: give sequences, not an encoded Dataset")
-        functions = [functions] if callable(functions) else list(functions)
-        spans: list[tuple[int, int]] = []
-        cuts = [0]
-        items: list[Any] = []
-        for x in X:
-            x = x if hasattr(x, "__getitem__") else list(x)
-            size = x.shape[0] if hasattr(x, "shape") else len(x)
-            row = []
-            for start in range(size):
-                for stop in range(start + 1, min(size, start + max_length) + 1):
-                    for f in functions:
-                        item = f(x, start, stop)
-                        if item:
-                            spans.append((start, stop - start))
-                            row.append(item)
-            items.append(row)
-            cuts.append(cuts[-1] + len(row))
-        encoded = encode(items, vocabulary, frozen=frozen)
+        starts, lengths, cuts = array("i"), array("i"), [0]
+
+        def spans() -> Iterator[list[Any]]:
+            for x in X:
+                size = x.shape[0] if hasattr(x, "shape") else len(x)
+                items = []
+                for start in range(size):
+                    for stop in range(start + 1, min(size, start + max_length) + 1):
+                        for f in functions:
+                            item = f(x, start, stop)
+                            if item:
+                                starts.append(start)
+                                lengths.append(stop - start)
+                                items.append(item)
+                cuts.append(cuts[-1] + len(items))
+                yield items
+
+        encoded = encode(spans(), vocabulary, frozen=frozen)
         counts = np.diff(encoded.token_offsets)
-        where = np.repeat(np.array(spans, np.int32).reshape(-1, 2), counts, axis=0)
-        values = np.ones(len(encoded.ids)) if encoded.values is None else encoded.values
         return Cells(
             np.ascontiguousarray(encoded.token_offsets[np.array(cuts)]),
-            np.ascontiguousarray(where[:, 0]),
-            np.ascontiguousarray(where[:, 1]),
+            np.repeat(np.array(starts, np.int32), counts),
+            np.repeat(np.array(lengths, np.int32), counts),
             encoded.ids,
-            values,
+            np.ones(len(encoded.ids)) if encoded.values is None else encoded.values,
         )
 
-    def _decode(self, config: Any) -> list[Segment]:
+    def _named(self, config: Any) -> list[Segment]:
         labels = self._model.labels
         return [Segment(u, v, labels[y]) for u, v, y in config]
 
+    def _answers(self, batch: Any) -> list[Any]:
+        steps, paths = _best(batch)
+        labels = self._model.labels
+        return _cut([Segment(u, v, labels[y]) for u, v, y in steps.tolist()], paths)
+
     def score(self, X: Any, y: Any) -> float:
-        """Micro-averaged F1 of the segments: spans and labels must both be right."""
-        y = [_segments_of(target) for target in _reusable(y)]
-        guess = self.predict(X)
-        if len(guess) != len(y):
-            raise ValueError(f"X has {len(guess)} sequences, y has {len(y)}")
-        return float(segment_scores(y, guess, scheme="plain").micro.f1)
+        """Micro-averaged F1 of the segments: spans and labels must both be right.
+
+        What is predicted where a label or a boundary is unknown does not count. Labels that the model does not know,
+        and segments longer than it can predict, may occur in y: they are missed.
+        """
+        inputs = self._inputs(X)
+        offsets = inputs.data.offsets
+        targets, _ = encode_segments(y, inputs.data.lengths, self._model.labels, extend=True)
+        start, stop, known = known_segments(targets)
+        if not known.any():
+            raise ValueError("y holds no segment whose label and ends are known: there is nothing to compare with")
+        wanted = np.stack([start, stop, targets.labels[start]], axis=1)[known]
+        found = self._ask(inputs, lambda batch: [_best(batch)])
+        steps = np.concatenate([steps for steps, _ in found])
+        counts = np.concatenate([np.diff(paths) for _, paths in found])
+        guess = steps + np.repeat(offsets[:-1], counts)[:, None] * np.array([1, 1, 0])
+        unknown = np.concatenate([[0], np.cumsum(np.repeat(~known, stop - start))])
+        guess = guess[unknown[guess[:, 0]] == unknown[guess[:, 1]]]
+        right = len(set(map(tuple, wanted.tolist())) & set(map(tuple, guess.tolist())))
+        return 2.0 * right / (len(wanted) + len(guess))
 
 
-def _segments_of(target: Any) -> list[Segment]:
-    """Segments given as such, or as labels with adjacent equal ones forming one."""
-    target = list(target)
-    if target and isinstance(target[0], tuple) and len(target[0]) == 3:
-        return [Segment(*segment) for segment in target]
-    found: list[Segment] = []
-    for t, label in enumerate(target):
-        if found and found[-1].label == label:
-            found[-1] = Segment(found[-1].start, t + 1, label)
-        else:
-            found.append(Segment(t, t + 1, label))
-    return found
+def _best(batch: Any) -> tuple[Ints, Ints]:
+    """Segments (n, 3) of the best segmentations of a batch, and where each one begins (B + 1,)."""
+    steps, paths, firsts = batch._core.best(batch.n_jobs)
+    if (np.diff(firsts) == 0).any():
+        batch.log_partition()  # says that there is none
+    return steps, paths
 
 
-def _split(target: Any, longest: int) -> Any:
-    """Cut segments longer than `longest` into pieces; a list of labels that has none stays as it is."""
-    if target is None:
-        return None
-    target = list(target)
-    whole = _segments_of(target)
-    if all(s.stop - s.start <= longest for s in whole):
-        return target
-    return [
-        Segment(start, min(start + longest, s.stop), s.label)
-        for s in whole
-        for start in range(s.start, s.stop, longest)
-    ]
+def _split(targets: Targets, longest: int) -> Targets:
+    """Cut runs of positions that are known to be in one segment after each `longest` of them."""
+    assert targets.ends is not None
+    begins = np.ones(len(targets.ends), np.bool_)
+    begins[1:] = targets.ends[:-1] != 0
+    at = np.arange(len(begins))
+    inside = at - np.maximum.accumulate(np.where(begins, at, 0))
+    ends = np.where((targets.ends == 0) & (inside % longest == longest - 1), 1, targets.ends).astype(np.int8)
+    return replace(targets, ends=ends, longest=longest, merged=False)

@@ -41,6 +41,16 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scansion.training.linesearch import (
+    MIN_STEP,
+    NON_FINITE_SHORTER,
+    SHORTER,
+    SUFFICIENT_DECREASE,
+    backtracking,
+    more_thuente,
+)
+from scansion.training.orthant import L1Penalty
+
 __all__ = ["OptimizeResult", "OptimizeState", "gradient_check", "lbfgs"]
 
 Vector: TypeAlias = NDArray[np.float64]
@@ -49,14 +59,6 @@ LineSearch: TypeAlias = Literal["MoreThuente", "Backtracking", "StrongBacktracki
 Status: TypeAlias = Literal[
     "converged", "stopped by delta", "max_iterations", "callback", "interrupted", "linesearch failed"
 ]
-Phi: TypeAlias = Callable[[float], "tuple[float, float]"]
-
-SUFFICIENT_DECREASE = 1e-4  # mu of the Armijo condition F(w + t d) <= F(w) + mu t F'(w; d)
-CURVATURE = 0.9  # eta of the Wolfe condition |F'(w + t d; d)| <= eta |F'(w; d)|
-SHORTER, LONGER = 0.5, 2.1  # factors of the backtracking searches
-NON_FINITE_SHORTER = 0.1  # factor after an infinite or undefined value: such steps are far too long
-HUGE = 1e300  # larger than any derivative
-MIN_STEP, MAX_STEP = 1e-20, 1e20  # the former relative to the first trial
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,7 @@ def lbfgs(
     if linesearch not in get_args(LineSearch):
         raise ValueError(f"linesearch must be one of {', '.join(get_args(LineSearch))}, not {linesearch!r}")
 
-    penalty = _L1Penalty.from_argument(c1, w.size)
+    penalty = L1Penalty.from_argument(c1, w.size)
     run = _Run(function, w, memory, linesearch, max_linesearch, penalty)
     limit = math.inf if max_iterations is None else max_iterations
     try:
@@ -319,7 +321,7 @@ class _Run:
         memory: int,
         linesearch: LineSearch,
         max_linesearch: int,
-        penalty: _L1Penalty | None,
+        penalty: L1Penalty | None,
     ) -> None:
         self.function = function
         self.linesearch = linesearch
@@ -436,8 +438,8 @@ class _Run:
             return self._search_orthant(self.penalty, step)
         loss, limit = self.accepted.loss, self.max_linesearch
         if self.linesearch == "MoreThuente":
-            return _more_thuente(self._along, loss, self.slope, step, limit)
-        return _backtracking(self._along, loss, self.slope, step, limit, strong=self.linesearch == "StrongBacktracking")
+            return more_thuente(self._along, loss, self.slope, step, limit)
+        return backtracking(self._along, loss, self.slope, step, limit, strong=self.linesearch == "StrongBacktracking")
 
     def _along(self, step: float) -> tuple[float, float]:
         """Loss and slope at ``w + step * d``; (inf, nan) if either is not finite."""
@@ -458,7 +460,7 @@ class _Run:
             np.multiply(self.direction, step, out=self.trial)
             np.add(self.trial, self.accepted.w, out=self.trial)
 
-    def _search_orthant(self, penalty: _L1Penalty, step: float) -> float | None:
+    def _search_orthant(self, penalty: L1Penalty, step: float) -> float | None:
         """Backtrack along the projected path (Andrew and Gao 2007, section 3.2).
 
         With P the projection on the orthant of the current point and v its pseudo-gradient, accept the first
@@ -586,77 +588,6 @@ class _History:
         np.subtract(out, scratch, out=out)
 
 
-class _L1Penalty:
-    """The L1 term and the operations of OWL-QN that depend on it (Andrew and Gao 2007, section 3).
-
-    All of them are arithmetic without branches: assignments under a mask cost six times as much as products
-    with one. Coordinates that such a product sets to zero may be -0.0.
-    """
-
-    def __init__(self, c1: float | Vector, n: int) -> None:
-        self.c1 = c1
-        self.minus_c1 = -c1
-        self.exempt: NDArray[np.intp] | None = None  # weights without a penalty: no orthant for them
-        if isinstance(c1, np.ndarray):
-            exempt = np.flatnonzero(c1 == 0.0)
-            self.exempt = exempt if exempt.size else None
-        self.orthant = np.empty(n)  # only the signs matter
-        self.mask = np.empty(n, dtype=np.bool_)
-
-    @classmethod
-    def from_argument(cls, c1: float | ArrayLike, n: int) -> _L1Penalty | None:
-        """Check the penalty; None if it vanishes."""
-        array = np.array(c1, dtype=np.float64, order="C")
-        if array.ndim != 0 and array.shape != (n,):
-            raise ValueError(f"c1 must be a number or have the shape {(n,)} of w0, not {array.shape}")
-        wrong = ~(np.isfinite(array) & (array >= 0.0))
-        if wrong.any():
-            value = array[wrong][0]
-            raise ValueError(f"c1 must be finite and not negative, but {value} was given")
-        if not array.any():
-            return None
-        return cls(float(array) if array.ndim == 0 else array, n)
-
-    def value(self, w: Vector, scratch: Vector) -> float:
-        """``sum_i c1_i |w_i|``."""
-        np.abs(w, out=scratch)
-        if isinstance(self.c1, float):
-            return self.c1 * float(scratch.sum())
-        return float(np.dot(scratch, self.c1))
-
-    def pseudo_gradient(self, w: Vector, g: Vector, scratch: Vector, out: Vector) -> None:
-        """Write the subgradient v of least norm, and choose the orthant to search from w.
-
-        v is g + c1 sign(w), or g shrunk towards 0 by c1 where w is 0: in both cases g less the number of
-        [-c1, c1] that is nearest to g - HUGE sign(w). The orthant is that of w and, where w is 0, of -v.
-        """
-        np.sign(w, out=self.orthant)
-        np.multiply(self.orthant, HUGE, out=out)
-        np.subtract(g, out, out=out)
-        np.clip(out, self.minus_c1, self.c1, out=out)
-        np.subtract(g, out, out=out)
-        np.sign(out, out=scratch)
-        np.multiply(self.orthant, 2.0, out=self.orthant)  # so that the sign of w outweighs that of v
-        np.subtract(self.orthant, scratch, out=self.orthant)
-
-    def align(self, d: Vector, v: Vector, scratch: Vector) -> None:
-        """Set the coordinates of d to zero that do not descend, where v is the pseudo-gradient."""
-        np.multiply(d, v, out=scratch)
-        np.less(scratch, 0.0, out=self.mask)
-        self._keep(d)
-
-    def project(self, w: Vector, scratch: Vector) -> None:
-        """Set the coordinates of w to zero that left the orthant."""
-        np.multiply(w, self.orthant, out=scratch)
-        np.greater(scratch, 0.0, out=self.mask)
-        self._keep(w)
-
-    def _keep(self, vector: Vector) -> None:
-        if self.exempt is not None:
-            self.mask[self.exempt] = True
-        np.multiply(vector, self.mask, out=vector)
-
-
 def _dot(a: Vector, b: Vector) -> float:
     """Scalar product; it may be infinite or undefined, and the caller has to look."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -672,174 +603,3 @@ def _norm(vector: Vector) -> float:
     if largest == 0.0 or not math.isfinite(largest):
         return largest
     return largest * float(np.linalg.norm(vector / largest))
-
-
-def _backtracking(phi: Phi, loss: float, slope: float, step: float, max_trials: int, *, strong: bool) -> float | None:
-    """Shorten or lengthen the step by fixed factors until the (strong) Wolfe conditions hold.
-
-    Nocedal and Wright (2006), equations 3.6 and 3.7. ``phi(t)`` returns the loss and the slope at step t,
-    ``loss`` and ``slope`` are those at 0. Returns the step, the last one that phi was called with, or None.
-    """
-    shortest, longest = MIN_STEP * step, MAX_STEP
-    for _ in range(max_trials):
-        f, df = phi(step)
-        if not math.isfinite(f):
-            longest = step = NON_FINITE_SHORTER * step
-        elif f > loss + SUFFICIENT_DECREASE * step * slope:
-            step *= SHORTER
-        elif df < CURVATURE * slope:
-            if LONGER * step > longest:
-                return step  # sufficient decrease, and nowhere to go
-            step *= LONGER
-        elif strong and df > -CURVATURE * slope:
-            step *= SHORTER
-        else:
-            return step
-        if step < shortest:
-            break
-    return None
-
-
-def _more_thuente(phi: Phi, loss: float, slope: float, step: float, max_trials: int) -> float | None:
-    r"""Moré and Thuente's search for a step of sufficient decrease and small slope.
-
-    An interval with ends x and y holds such a step, x being the end of lower value. Until it is bounded,
-    steps grow by up to a factor of 5; then it shrinks, by a third at least in two trials (Moré and Thuente
-    1994, sections 2 to 4). While no trial had both sufficient decrease and slope enough, the search works
-    on the auxiliary function :math:`\psi(t) = \phi(t) - \phi(0) - \mu \phi'(0) t`, later on :math:`\phi`
-    itself.
-
-    Parameters and result are those of :func:`_backtracking`. Departs from the paper where values are not
-    finite: the step is cut to a tenth of its distance from x, and does not grow beyond that again.
-    """
-    mu_slope = SUFFICIENT_DECREASE * slope
-    x = y = (0.0, loss, slope)  # step, value, slope
-    bounded, auxiliary = False, True
-    longest = MAX_STEP
-    width, previous_width = MAX_STEP, 2.0 * MAX_STEP
-    for _ in range(max_trials):
-        if bounded:
-            low, high = min(x[0], y[0]), max(x[0], y[0])
-            if not low < step < high:
-                return None  # the interval has no number left inside
-        else:
-            step = min(step, longest)
-            low, high = x[0], min(step + 4.0 * (step - x[0]), longest)
-        f, df = phi(step)
-        if not math.isfinite(f):
-            step = x[0] + NON_FINITE_SHORTER * (step - x[0])
-            if not bounded:
-                longest = step
-            continue
-        bound = loss + mu_slope * step
-        if f <= bound and (abs(df) <= -CURVATURE * slope or (step >= longest and df <= mu_slope)):
-            return step
-        if auxiliary and f <= bound and df >= mu_slope:
-            auxiliary = False
-        if auxiliary and bound < f <= x[1]:
-            x, y = _tilt(x, mu_slope), _tilt(y, mu_slope)
-            trial = (step, f - mu_slope * step, df - mu_slope)
-            x, y, step, bounded = _next_trial(x, y, trial, low, high, bounded)
-            x, y = _tilt(x, -mu_slope), _tilt(y, -mu_slope)
-        else:
-            x, y, step, bounded = _next_trial(x, y, (step, f, df), low, high, bounded)
-        if bounded:
-            if abs(y[0] - x[0]) >= 0.66 * previous_width:
-                step = x[0] + 0.5 * (y[0] - x[0])
-            previous_width, width = width, abs(y[0] - x[0])
-    return None
-
-
-_Trial: TypeAlias = "tuple[float, float, float]"
-
-
-def _tilt(trial: _Trial, slope: float) -> _Trial:
-    """Subtract a line of this slope from the function that was tried."""
-    t, f, df = trial
-    return t, f - slope * t, df - slope
-
-
-def _next_trial(
-    x: _Trial, y: _Trial, trial: _Trial, low: float, high: float, bounded: bool
-) -> tuple[_Trial, _Trial, float, bool]:
-    """Update the interval and choose the next step (Moré and Thuente 1994, sections 2 and 4, cases 1 to 4).
-
-    Returns the new ends x and y, the step, and whether the interval is bounded.
-    """
-    xt, xf, xd = x
-    t, f, d = trial
-    cautious = False
-    opposite = (d < 0.0 < xd) or (xd < 0.0 < d)
-    if f > xf:  # case 1: higher than x, so the minimum is between
-        cubic, parabola = _cubic(x, trial), _parabola(x, trial)
-        if math.isnan(cubic):
-            step = parabola
-        elif abs(cubic - xt) < abs(parabola - xt):
-            step = cubic
-        else:
-            step = cubic + 0.5 * (parabola - cubic)
-        bounded = cautious = True
-    elif opposite:  # case 2: lower, and the slope has changed its sign
-        cubic, secant = _cubic(trial, x), _secant(x, trial)
-        step = cubic if abs(cubic - t) > abs(secant - t) else secant
-        bounded = True
-    elif abs(d) < abs(xd):  # case 3: lower, and the slope gets flatter
-        cubic, secant = _cubic(trial, x), _secant(x, trial)
-        if not (cubic - t) * (t - xt) > 0.0:  # no minimum beyond the trial
-            cubic = high if t > xt else low
-        if bounded:
-            step = cubic if abs(cubic - t) < abs(secant - t) else secant
-        else:
-            step = cubic if abs(cubic - t) > abs(secant - t) else secant
-        cautious = True
-    elif bounded:  # case 4: lower, and the slope gets no flatter
-        step = _cubic(trial, y)
-    else:
-        step = high if t > xt else low
-
-    if f > xf:
-        y = trial
-    else:
-        if opposite:
-            y = x
-        x = trial
-    if math.isnan(step):
-        step = 0.5 * (x[0] + y[0]) if bounded else high
-    step = min(max(step, low), high)
-    if bounded and cautious:
-        two_thirds = x[0] + 0.66 * (y[0] - x[0])
-        step = min(step, two_thirds) if y[0] > x[0] else max(step, two_thirds)
-    return x, y, step, bounded
-
-
-def _cubic(a: _Trial, b: _Trial) -> float:
-    """Minimiser of the cubic through two trials and their slopes (Nocedal and Wright, eq. 3.59), or NaN."""
-    ta, fa, da = a
-    tb, fb, db = b
-    theta = 3.0 * (fa - fb) / (tb - ta) + da + db
-    scale = max(abs(theta), abs(da), abs(db))
-    if not 0.0 < scale < math.inf:
-        return math.nan
-    square = (theta / scale) ** 2 - (da / scale) * (db / scale)
-    if square <= 0.0:
-        return math.nan
-    gamma = math.copysign(scale * math.sqrt(square), tb - ta)
-    denominator = gamma - da + gamma + db
-    if denominator == 0.0:
-        return math.nan
-    return ta + (gamma - da + theta) / denominator * (tb - ta)
-
-
-def _parabola(a: _Trial, b: _Trial) -> float:
-    """Minimiser of the parabola through two trials with the slope at the first, or NaN."""
-    ta, fa, da = a
-    tb, fb, _ = b
-    denominator = (fa - fb) / (tb - ta) + da
-    return ta + 0.5 * da / denominator * (tb - ta) if denominator != 0.0 else math.nan
-
-
-def _secant(a: _Trial, b: _Trial) -> float:
-    """Zero of the line through the slopes of two trials, which differ."""
-    ta, _, da = a
-    tb, _, db = b
-    return tb + db / (db - da) * (ta - tb)

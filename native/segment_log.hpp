@@ -1,0 +1,181 @@
+// The sweeps of segment.hpp in log space: the escape where scaled linear space would lose something.
+#pragma once
+
+#include "segment_sink.hpp"
+
+namespace scansion::SCANSION_ISA {
+
+inline double class_score(const TopologyView& n, const double* row, bool keyed, int64_t k) {
+  return keyed ? row[k] : row[n.key_extent[k]];
+}
+
+inline double log_add_all(const double* x, int64_t count) {
+  double m = -kInfinity;
+  for (int64_t i = 0; i < count; ++i) m = x[i] > m ? x[i] : m;
+  if (!(m > -kInfinity)) return m;
+  double s = 0.0;
+  for (int64_t i = 0; i < count; ++i) s += std::exp(x[i] - m);
+  return m + std::log(s);
+}
+
+// log sum over the arcs of each key of a[source] + start score; out (K,)
+inline void key_log_sums(const TopologyView& n, const SegmentWork& w, const double* state, const double* score,
+                         double* out) {
+  for (int64_t k = 0; k < w.K; ++k) {
+    double m = -kInfinity, s = 0.0;
+    for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) {
+      const double x = state[n.arc_source[i]] + score[n.arc_start[i]];
+      m = x > m ? x : m;
+    }
+    if (m > -kInfinity) {
+      for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
+        s += std::exp(state[n.arc_source[i]] + score[n.arc_start[i]] - m);
+      m += std::log(s);
+    }
+    out[k] = m;
+  }
+}
+
+// Forward in log space. a[v] and g[v] are logarithms relative to a_scale[v]; w.start_w holds scores. Returns log Z;
+// -inf: nothing is possible.
+inline double segment_log_forward(const SegmentView& s, const TopologyView& n, SegmentWork& w, Scale& log_z) {
+  const int64_t T = s.length, M = s.max_length;
+  const RowSweep sweep{s, n, w};
+  for (int64_t p = 0; p < w.Sp; ++p) w.a[p] = p == n.initial ? 0.0 : -kInfinity;
+  w.a_scale[0] = Scale();
+  w.alive[0] = 1;
+  for (int64_t v = 0;; ++v) {
+    double* a = w.a + v * w.Sp;
+    if (v > 0) {
+      const Scale reference = w.a_scale[v - 1];
+      const int64_t longest = M < v ? M : v;
+      const bool keyed = sweep.by_key(v);
+      row_zero(w.inside_c, w.Cp);
+      for (int64_t k = 0; k < w.K; ++k) w.h[k] = -kInfinity;
+      for (int64_t d = 1; d <= longest; ++d) {
+        const int64_t u = v - d;
+        if (w.inside_x) row_add(w.inside_c, w.inside_x + u * w.Cp, w.Cp);
+        w.row_top[d - 1] = -kInfinity;
+        if (!w.alive[u]) continue;
+        sweep.compute(u, d, w.inside_c, false);
+        if (!(w.row_top[d - 1] > -kInfinity)) continue;
+        const double offset = difference(w.a_scale[u], reference);
+        const double* g = w.g + u * w.Kp;
+        for (int64_t k = 0; k < w.K; ++k) {
+          const double x = g[k] + class_score(n, sweep.row(u, d), keyed, k) + offset;
+          w.h[k] = x > w.h[k] ? x : w.h[k];
+        }
+      }
+      row_zero(w.q, w.Kp);
+      for (int64_t d = 1; d <= longest; ++d) {
+        if (!(w.row_top[d - 1] > -kInfinity)) continue;
+        const int64_t u = v - d;
+        const double offset = difference(w.a_scale[u], reference);
+        const double* g = w.g + u * w.Kp;
+        for (int64_t k = 0; k < w.K; ++k)
+          if (w.h[k] > -kInfinity)
+            w.q[k] += std::exp(g[k] + class_score(n, sweep.row(u, d), keyed, k) + offset - w.h[k]);
+      }
+      for (int64_t k = 0; k < w.K; ++k)
+        if (w.h[k] > -kInfinity) w.h[k] += std::log(w.q[k]);
+      for (int64_t p = 0; p < w.S; ++p)
+        a[p] = log_add_all(w.h + n.state_keys[p], n.state_keys[p + 1] - n.state_keys[p]);
+      for (int64_t p = w.S; p < w.Sp; ++p) a[p] = -kInfinity;
+      w.a_scale[v] = reference;
+      const double m = row_center(a, w.S);
+      w.alive[v] = m > -kInfinity;
+      if (w.alive[v]) add(w.a_scale[v], m);
+    }
+    if (v == T) break;
+    if (w.alive[v]) key_log_sums(n, w, a, start_row(w, v), w.g + v * w.Kp);
+  }
+  if (!w.alive[T]) return -kInfinity;
+  log_z = w.a_scale[T];
+  add(log_z, log_add_all(w.a + T * w.Sp, w.S));
+  return value(log_z);
+}
+
+// Backward and posteriors in log space, after segment_log_forward.
+inline void segment_log_backward(const SegmentView& s, const TopologyView& n, SegmentWork& w, const Scale& log_z,
+                                 const SegmentSink& sink) {
+  const int64_t T = s.length, M = s.max_length;
+  const RowSweep sweep{s, n, w};
+  sink.open();
+  for (int64_t k = 0; k < w.K; ++k) w.b[T * w.Kp + k] = 0.0;
+  w.b_scale[T] = Scale();
+  for (int64_t u = T - 1; u >= 0; --u) {
+    const Scale reference = w.b_scale[u + 1];
+    w.b_scale[u] = reference;
+    if (!w.alive[u]) continue;
+    const int64_t longest = M < T - u ? M : T - u;
+    const double* g = w.g + u * w.Kp;
+    for (int64_t k = 0; k < w.K; ++k) w.h[k] = -kInfinity;
+    row_zero(w.inside_c, w.Cp);
+    for (int64_t d = 1; d <= longest; ++d) {
+      const int64_t v = u + d;
+      if (w.inside_x) row_add(w.inside_c, w.inside_x + (v - 1) * w.Cp, w.Cp);
+      w.row_top[d - 1] = -kInfinity;
+      if (!w.alive[v]) continue;
+      sweep.compute(u, d, w.inside_c, false);
+      if (!(w.row_top[d - 1] > -kInfinity)) continue;
+      const bool keyed = sweep.by_key(v);
+      const double offset = difference(w.b_scale[v], reference);
+      const double* b = w.b + v * w.Kp;
+      for (int64_t k = 0; k < w.K; ++k) {
+        const double x = class_score(n, sweep.row(u, d), keyed, k) + b[k] + offset;
+        w.h[k] = x > w.h[k] ? x : w.h[k];
+      }
+    }
+    const double base = log_ratio(w.a_scale[u], reference, log_z);
+    double* sums = w.b + u * w.Kp;  // not read before it is written below
+    row_zero(sums, w.Kp);
+    for (int64_t d = 1; d <= longest; ++d) {
+      if (!(w.row_top[d - 1] > -kInfinity)) continue;
+      const int64_t v = u + d;
+      const bool keyed = sweep.by_key(v);
+      const double offset = difference(w.b_scale[v], reference);
+      const double* b = w.b + v * w.Kp;
+      for (int64_t k = 0; k < w.Kp; ++k) w.q[k] = 0.0;
+      for (int64_t k = 0; k < w.K; ++k) {
+        if (!(w.h[k] > -kInfinity)) continue;
+        const double x = class_score(n, sweep.row(u, d), keyed, k) + b[k] + offset;
+        sums[k] += std::exp(x - w.h[k]);
+        w.q[k] = std::exp(g[k] + x + base);
+      }
+      sink.segment(u, d, w.q);
+    }
+    for (int64_t k = 0; k < w.K; ++k)
+      if (w.h[k] > -kInfinity) w.h[k] += std::log(sums[k]);
+
+    const double* score = start_row(w, u);
+    const double* a = w.a + u * w.Sp;
+    double* top = w.state;
+    for (int64_t p = 0; p < w.S; ++p) top[p] = -kInfinity;
+    row_zero(w.start_q, w.Qp);
+    for (int64_t k = 0; k < w.K; ++k)
+      for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) {
+        const double x = score[n.arc_start[i]] + w.h[k];
+        double& t = top[n.arc_source[i]];
+        t = x > t ? x : t;
+        if (n.start_classes) w.start_q[n.arc_start[i]] += std::exp(a[n.arc_source[i]] + x + base);
+      }
+    if (n.start_classes) sink.starts(u, w.start_q);
+    double* mass = w.state_sum;
+    row_zero(mass, w.Sp);
+    for (int64_t k = 0; k < w.K; ++k)
+      for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) {
+        const double t = top[n.arc_source[i]];
+        if (t > -kInfinity) mass[n.arc_source[i]] += std::exp(score[n.arc_start[i]] + w.h[k] - t);
+      }
+    for (int64_t p = 0; p < w.S; ++p)
+      if (top[p] > -kInfinity) top[p] += std::log(mass[p]);
+    const double m = row_center(top, w.S);
+    w.alive[u] = m > -kInfinity;
+    if (!w.alive[u]) continue;
+    add(w.b_scale[u], m);
+    for (int64_t k = 0; k < w.K; ++k) w.b[u * w.Kp + k] = top[n.key_target[k]];
+  }
+  sink.close();
+}
+
+}  // namespace scansion::SCANSION_ISA
