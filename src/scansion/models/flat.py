@@ -89,6 +89,8 @@ class FlatModel:
     weights : (W,)
     n_forbidden : int
         The last so many patterns must not occur, and have no features.
+    n_silent : int
+        So many patterns before those have no always-on feature, only attributes.
     limits : int32 (L,), or None
         Longest segment of each label, at most `max_length`.
     """
@@ -106,6 +108,7 @@ class FlatModel:
     weights: Floats = field(default_factory=lambda: np.zeros(0))
     n_forbidden: int = 0
     limits: Numbers | None = None
+    n_silent: int = 0
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -136,7 +139,7 @@ class FlatModel:
     @property
     def n_bias(self) -> int:
         """Number of always-on patterns."""
-        return len(self.patterns) - self.n_labels - self.n_forbidden
+        return len(self.patterns) - self.n_labels - self.n_forbidden - self.n_silent
 
     @property
     def bounded(self) -> bool:
