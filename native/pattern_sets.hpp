@@ -157,6 +157,11 @@ class PatternSet {
       }
     }
 
+    // strings are sorted by their symbols read backwards, so states that end in a label are side by side
+    std::vector<int32_t> label_states(roots + 1, 1 + roots);
+    for (int32_t k = 1 + roots; k < states; ++k) label_states[label[state_node[k]] + 1] = k + 1;
+    for (int32_t r = 0; r < roots; ++r) label_states[r + 1] = std::max(label_states[r + 1], label_states[r]);
+
     const int32_t before_states = before ? before->view_.states : all.any_bos() ? 2 : 1;
     std::vector<int32_t> prefix(nodes, 0), entries(before_states + 1, 0), state_entries(before_states + 1, 0);
     for (int32_t n = roots; n < nodes; ++n) {
@@ -176,6 +181,8 @@ class PatternSet {
       entry_suffix[k] = node_active[suffix[n]];
       if (node_state[n] < states) state_entry[state_at[prefix[n]]++] = node_state[n];
     }
+    std::vector<int32_t> active_state, active_prefix;
+    for (const int32_t n : active_node) active_state.push_back(node_state[n]), active_prefix.push_back(prefix[n]);
     std::vector<int32_t> pattern(nodes, -1);
     for (int32_t n = roots; n < nodes; ++n) pattern[n] = all.pattern(string[n]);
 
@@ -188,11 +195,12 @@ class PatternSet {
     const std::vector<int32_t>* parts[] = {&suffix,      &prefix,       &label,      &children,    &inner_node,
                                            &state_node,  &node_state,   &active_node, &active_suffix, &node_active,
                                            &entries,     &entry_node,   &entry_suffix, &state_entries, &state_entry,
-                                           &pattern};
+                                           &pattern,     &label_states, &active_state, &active_prefix};
     const int32_t** pointers[] = {&view_.suffix,     &view_.prefix,     &view_.label,        &view_.children,
                                   &view_.inner_node, &view_.state_node, &view_.node_state,   &view_.active_node,
                                   &view_.active_suffix, &view_.node_active, &view_.entries,  &view_.entry_node,
-                                  &view_.entry_suffix, &view_.state_entries, &view_.state_entry, &pattern_};
+                                  &view_.entry_suffix, &view_.state_entries, &view_.state_entry, &pattern_,
+                                  &view_.label_states, &view_.active_state, &view_.active_prefix};
     size_t total = 0;
     for (const auto* part : parts) total += part->size();
     block_.reserve(total);

@@ -15,7 +15,7 @@
 //
 // The guard. All of this is linear, so to first order the error of Z or of an expectation is the sum over operations of
 // (rounding error) x (derivative): at most a few eps times the largest of the terms
-//   max(B(s), B(z), B(children)) G(z) u(y) max over suffixes of beta,   gamma(z) max over suffixes of beta,
+//   max(B(s), B(z), B(children)) G(z) u(y) max over suffixes of beta,   gamma(z) delta(z),
 // beside Z = 1. That largest term is kappa; log10(kappa) digits are lost to cancellation. The caller recomputes a
 // sequence with kappa > kMostKappa on the automaton, which only adds. It also bounds what underflow can take away.
 //
@@ -70,24 +70,26 @@ class SumDifference {
     for (int64_t q = 0; q < s.before; ++q) put(start, q, L::splat(1.0));
     put(start, s.before, L::splat(0.0));
     for (int64_t t = 0; t < s.length; ++t) {
-      const PatternSetView& p = *s.sets[t];
-      const PatternCoefficients& c = *s.coefficients[t];
+      // copies: stores of vectors may alias anything, so that the compiler would read a view's fields again and again
+      const PatternSetView p = *s.sets[t];
+      const PatternCoefficients c = *s.coefficients[t];
       const double* g = w.gamma + w.gamma_at[t] * W;
       double* out = w.gamma + w.gamma_at[t + 1] * W;
       double* u = s.u + t * s.labels * W;
       double* x = w.x;
       for (int32_t n = p.roots; n < p.nodes; ++n) put(x, n, L::splat(c.c[n]) * at(g, p.prefix[n]));
       for (int32_t i = p.inner - 1; i >= 0; --i) {
-        const int32_t n = p.inner_node[i];
+        const int32_t n = p.inner_node[i], last = p.children[n + 1];
         V sum = at(x, n);
-        for (int32_t k = p.children[n]; k < p.children[n + 1]; ++k) sum = sum + at(x, k);
+        for (int32_t k = p.children[n]; k < last; ++k) sum = sum + at(x, k);
         put(x, n, sum);
       }
       V total = L::splat(0.0);
       const V before = at(g, 0);
       for (int32_t r = 0; r < p.roots; ++r) {
         V sum = before;
-        for (int32_t k = p.children[r]; k < p.children[r + 1]; ++k) sum = sum + at(x, k);
+        const int32_t last = p.children[r + 1];
+        for (int32_t k = p.children[r]; k < last; ++k) sum = sum + at(x, k);
         sum = sum * at(u, r);
         put(out, 1 + r, sum);
         total = total + sum;
@@ -111,13 +113,14 @@ class SumDifference {
       const V f = L::load(factors);
       put(out, 0, total * f);
       for (int32_t r = 0; r < p.roots; ++r) {
+        const V v = at(u, r) * f;
         put(out, 1 + r, at(out, 1 + r) * f);
-        put(u, r, at(u, r) * f);
-      }
-      for (int32_t k = 1 + p.roots; k < p.states; ++k) {
-        const int32_t n = p.state_node[k];
-        const double b = c.under ? c.under[k] : c.b[p.suffix[n]];
-        put(out, k, at(u, p.label[n]) * muladd(L::splat(b), at(g, p.prefix[n]), at(x, n)));
+        put(u, r, v);
+        for (int32_t k = p.label_states[r]; k < p.label_states[r + 1]; ++k) {
+          const int32_t n = p.state_node[k];
+          const double b = c.under ? c.under[k] : c.b[p.suffix[n]];
+          put(out, k, v * muladd(L::splat(b), at(g, p.prefix[n]), at(x, n)));
+        }
       }
       put(out, p.states, L::splat(0.0));
     }
@@ -134,41 +137,47 @@ class SumDifference {
     V kappa = L::load(w.kappa);
     bool failed[W] = {};
     for (int64_t t = s.length - 1; t >= 0; --t) {
-      const PatternSetView& p = *s.sets[t];
-      const PatternCoefficients& c = *s.coefficients[t];
+      const PatternSetView p = *s.sets[t];
+      const PatternCoefficients c = *s.coefficients[t];
       const double* g = w.gamma + w.gamma_at[t] * W;
       const double* gamma = w.gamma + w.gamma_at[t + 1] * W;
       const double* u = s.u + t * s.labels * W;
+      double* row = answer ? posterior + t * s.labels * W : nullptr;
+      double* ub = w.scaled_beta;
+      double* top = w.beta_top;
       for (int64_t i = 0; i < W; ++i)
         if (t == s.stop[i] - 1 && w.z[i] > 0.0) delta[i] = 1.0 / w.z[i];
 
+      // u delta and u beta; all of Z passes through the states of a position
       const V empty = at(delta, 0);
-      kappa = max(kappa, empty * at(gamma, 0));
-      for (int32_t i = 0; i < p.roots; ++i) {
-        const V beta = empty + at(delta, 1 + i), scaled = at(u, i) * beta, top = max(empty, beta);
-        put(w.beta, i, beta);
-        put(w.beta_top, i, top);
-        put(w.scaled_beta, i, scaled);
-        kappa = max(kappa, L::splat(c.cap[i]) * at(g, 0) * at(u, i) * top);
-        kappa = max(kappa, at(gamma, 1 + i) * top);
-        if (answer) put(posterior + t * s.labels * W, i, factor * at(gamma, 1 + i) * beta);
+      V whole = empty * at(gamma, 0);
+      kappa = max(kappa, whole);
+      for (int32_t r = 0; r < p.roots; ++r) {
+        const V v = at(u, r), d = at(delta, 1 + r), mine = at(gamma, 1 + r);
+        V mass = mine * d;
+        whole = whole + mass;
+        kappa = max(kappa, mass);
+        mass = muladd(mine, empty, mass);
+        const V beta = v * (empty + d), most = max(v * empty, beta);
+        put(delta, 1 + r, v * d);
+        put(ub, r, beta);
+        put(top, r, most);
+        kappa = max(kappa, L::splat(c.cap[r]) * at(g, 0) * most);
+        for (int32_t k = p.label_states[r]; k < p.label_states[r + 1]; ++k) {
+          const V e = at(delta, k), m = at(gamma, k) * e;
+          mass = mass + m;
+          whole = whole + m;
+          kappa = max(kappa, m);
+          put(delta, k, v * e);
+        }
+        if (row) put(row, r, factor * mass);
       }
       for (int32_t i = p.roots; i < p.active; ++i) {
-        const int32_t n = p.active_node[i], k = p.node_state[n], from = p.active_suffix[i];
-        const V beta = at(w.beta, from) + at(delta, k), top = max(at(w.beta_top, from), beta), v = at(u, p.label[n]);
-        put(w.beta, i, beta);
-        put(w.beta_top, i, top);
-        put(w.scaled_beta, i, v * beta);
-        kappa = max(kappa, max(L::splat(c.cap[i]) * at(g, p.prefix[n]) * v, at(gamma, k)) * top);
-      }
-      double* row = answer ? posterior + t * s.labels * W : nullptr;
-      V whole = empty * at(gamma, 0);  // all of Z passes through the states of a position
-      for (int32_t k = 1; k < p.states; ++k) {
-        const int32_t y = p.label[p.state_node[k]];
-        const V d = at(delta, k), mass = at(gamma, k) * d;
-        whole = whole + mass;
-        if (row && k > p.roots) put(row, y, muladd(factor, mass, at(row, y)));
-        put(delta, k, at(u, y) * d);
+        const int32_t from = p.active_suffix[i];
+        const V beta = at(ub, from) + at(delta, p.active_state[i]), most = max(at(top, from), beta);
+        put(ub, i, beta);
+        put(top, i, most);
+        kappa = max(kappa, L::splat(c.cap[i]) * at(g, p.active_prefix[i]) * most);
       }
       double wholes[W];
       L::store(wholes, whole);
@@ -178,7 +187,7 @@ class SumDifference {
 
       // to the position before
       V sum = L::splat(0.0);
-      for (int32_t r = 0; r < p.roots; ++r) sum = sum + at(w.scaled_beta, r);
+      for (int32_t r = 0; r < p.roots; ++r) sum = sum + at(ub, r);
       put(earlier, 0, sum);
       if (answer && sums) {
         sums_and_deltas(p, c, g, factor, delta, *sums[t], earlier);
@@ -186,7 +195,7 @@ class SumDifference {
         for (int32_t q = 0; q < p.before; ++q) {
           V acc = q == 0 ? sum : L::splat(0.0);
           for (int32_t k = p.entries[q]; k < p.entries[q + 1]; ++k)
-            acc = muladd(L::splat(c.entry_c ? c.entry_c[k] : c.c[p.entry_node[k]]), at(w.scaled_beta, p.entry_suffix[k]), acc);
+            acc = muladd(L::splat(c.entry_c ? c.entry_c[k] : c.c[p.entry_node[k]]), at(ub, p.entry_suffix[k]), acc);
           for (int32_t k = p.state_entries[q]; k < p.state_entries[q + 1]; ++k) {
             const int32_t state = p.state_entry[k];
             acc = muladd(L::splat(c.state_b ? c.state_b[k] : c.b[p.state_node[state]]), at(delta, state), acc);
@@ -210,17 +219,19 @@ class SumDifference {
 
  private:
   // what backward() does to the position before, with the sums of shared coefficients along the way
-  void sums_and_deltas(const PatternSetView& p, const PatternCoefficients& c, const double* g, V factor,
-                       const double* delta, const PatternSums& sums, double* earlier) const {
+  void sums_and_deltas(const PatternSetView p, const PatternCoefficients c, const double* g, V factor,
+                       const double* delta, const PatternSums sums, double* earlier) const {
+    const double* ub = w.scaled_beta;
     for (int32_t q = 0; q < p.before; ++q) {
       V acc = q == 0 ? at(earlier, 0) : L::splat(0.0);
       const V weight = factor * at(g, q);
-      for (int32_t k = p.entries[q]; k < p.entries[q + 1]; ++k) {
-        const V x = at(w.scaled_beta, p.entry_suffix[k]);
+      const int32_t last = p.entries[q + 1], last_state = p.state_entries[q + 1];
+      for (int32_t k = p.entries[q]; k < last; ++k) {
+        const V x = at(ub, p.entry_suffix[k]);
         acc = muladd(L::splat(c.entry_c[k]), x, acc);
         put(sums.entry, k, muladd(weight, x, at(sums.entry, k)));
       }
-      for (int32_t k = p.state_entries[q]; k < p.state_entries[q + 1]; ++k) {
+      for (int32_t k = p.state_entries[q]; k < last_state; ++k) {
         const V x = at(delta, p.state_entry[k]);
         acc = muladd(L::splat(c.state_b[k]), x, acc);
         put(sums.state, k, muladd(weight, x, at(sums.state, k)));
@@ -230,7 +241,7 @@ class SumDifference {
   }
 
   // P(z at t) for all nodes, from G, u delta and u beta
-  void pattern_posteriors(const PatternSetView& p, const PatternCoefficients& c, const double* g, const double* delta,
+  void pattern_posteriors(const PatternSetView p, const PatternCoefficients c, const double* g, const double* delta,
                           double* out) const {
     for (int32_t n = p.roots; n < p.nodes; ++n) {
       const V v = at(w.scaled_beta, p.node_active[p.suffix[n]]), before = at(g, p.prefix[n]);

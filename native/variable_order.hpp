@@ -92,7 +92,7 @@ class SumDifferenceTables {
       states = std::max<int64_t>(states, sets[t]->states);
       active = std::max<int64_t>(active, sets[t]->active);
     }
-    double* p = block_.take((total + nodes + 2 * (states + 1) + 3 * active + 3) * width);
+    double* p = block_.take((total + nodes + 2 * (states + 1) + 2 * active + 3) * width);
     const auto take = [&](int64_t n) {
       double* q = p;
       p += n * width;
@@ -103,7 +103,6 @@ class SumDifferenceTables {
     work.x = take(nodes);
     work.delta[0] = take(states + 1);
     work.delta[1] = take(states + 1);
-    work.beta = take(active);
     work.beta_top = take(active);
     work.scaled_beta = take(active);
     work.log_z = take(1);

@@ -161,7 +161,10 @@ struct PatternSetView {
   const int32_t* inner_node = nullptr;       // (inner,) ascending
   const int32_t* state_node = nullptr;       // (states,) -1 for state 0
   const int32_t* node_state = nullptr;       // (nodes,) state of a node, or `states`: none
+  const int32_t* label_states = nullptr;     // (roots + 1,) states from 1 + roots on that end in a label, side by side
   const int32_t* active_node = nullptr;      // (active,)
+  const int32_t* active_state = nullptr;     // (active,) node_state of it
+  const int32_t* active_prefix = nullptr;    // (active,) prefix of it
   const int32_t* active_suffix = nullptr;    // (active,) place of the suffix among the active nodes; -1 for roots
   const int32_t* node_active = nullptr;      // (nodes,) place among the active nodes, or -1
   // nodes from `roots` on, by prefix: those of state q are entries[q] .. entries[q + 1]
@@ -200,8 +203,7 @@ struct SumDifferenceWork {
   int64_t* gamma_at = nullptr;    // (length + 1,) offset of a position's states, in lanes: [0] is the start
   double* x = nullptr;            // (most nodes, width)
   double* delta[2] = {nullptr, nullptr};  // (most states + 1, width)
-  double* beta = nullptr;         // (most active, width)
-  double* beta_top = nullptr;     // (most active, width)
+  double* beta_top = nullptr;     // (most active, width) largest u beta of a node and its suffixes
   double* scaled_beta = nullptr;  // (most active, width) u beta
   double* log_z = nullptr;        // (width,)
   double* z = nullptr;            // (width,) Z on the last position's scale

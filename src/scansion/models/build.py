@@ -133,9 +133,9 @@ def _frequencies(min_freq: Any) -> tuple[float, ...]:
     given = list(min_freq) if several else [min_freq]
     for value in given:
         if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
-            raise ValueError(f"min_freq must be a number >= 0, or one for each order, got {min_freq!r}")
+            raise ValueError(f"min_freq must be a number >= 0, got {min_freq!r} (or give one for each order)")
     if not given:
-        raise ValueError("min_freq must be a number >= 0, or one for each order, got none")
+        raise ValueError("min_freq must be a number >= 0, got none")
     return tuple(map(float, given))
 
 
