@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -157,29 +158,43 @@ class PatternSet {
       }
     }
 
+    std::vector<int32_t> depth(nodes, 0);
+    for (int32_t n = roots; n < nodes; ++n) depth[n] = depth[suffix[n]] + 1;
+    std::stable_sort(inner_node.begin(), inner_node.end(), [&](int32_t a, int32_t b) {
+      return depth[a] != depth[b] ? depth[a] < depth[b] : children[a + 1] - children[a] < children[b + 1] - children[b];
+    });
+
     // strings are sorted by their symbols read backwards, so states that end in a label are side by side
     std::vector<int32_t> label_states(roots + 1, 1 + roots);
     for (int32_t k = 1 + roots; k < states; ++k) label_states[label[state_node[k]] + 1] = k + 1;
     for (int32_t r = 0; r < roots; ++r) label_states[r + 1] = std::max(label_states[r + 1], label_states[r]);
 
     const int32_t before_states = before ? before->view_.states : all.any_bos() ? 2 : 1;
-    std::vector<int32_t> prefix(nodes, 0), entries(before_states + 1, 0), state_entries(before_states + 1, 0);
+    std::vector<int32_t> prefix(nodes, 0), count(before_states, 0), state_count(before_states, 0);
     for (int32_t n = roots; n < nodes; ++n) {
       prefix[n] = state_before(all, before, all.prefix(string[n]));
-      ++entries[prefix[n] + 1];
-      if (node_state[n] < states) ++state_entries[prefix[n] + 1];
+      ++count[prefix[n]];
+      if (node_state[n] < states) ++state_count[prefix[n]];
     }
-    for (int32_t q = 0; q < before_states; ++q) {
-      entries[q + 1] += entries[q];
-      state_entries[q + 1] += state_entries[q];
+    // loops of equal length follow each other, so that their ends are foreseen
+    std::vector<int32_t> slot_state(before_states), slot(before_states);
+    std::iota(slot_state.begin(), slot_state.end(), 0);
+    std::stable_sort(slot_state.begin(), slot_state.end(), [&](int32_t a, int32_t b) {
+      return count[a] != count[b] ? count[a] < count[b] : state_count[a] < state_count[b];
+    });
+    std::vector<int32_t> entries = {0}, state_entries = {0};
+    for (int32_t j = 0; j < before_states; ++j) {
+      slot[slot_state[j]] = j;
+      entries.push_back(entries[j] + count[slot_state[j]]);
+      state_entries.push_back(state_entries[j] + state_count[slot_state[j]]);
     }
     std::vector<int32_t> entry_node(longer), entry_suffix(longer), state_entry(wanted.size());
     std::vector<int32_t> at(entries), state_at(state_entries);
     for (int32_t n = roots; n < nodes; ++n) {
-      const int32_t k = at[prefix[n]]++;
+      const int32_t k = at[slot[prefix[n]]]++;
       entry_node[k] = n;
       entry_suffix[k] = node_active[suffix[n]];
-      if (node_state[n] < states) state_entry[state_at[prefix[n]]++] = node_state[n];
+      if (node_state[n] < states) state_entry[state_at[slot[prefix[n]]]++] = node_state[n];
     }
     std::vector<int32_t> active_state, active_prefix;
     for (const int32_t n : active_node) active_state.push_back(node_state[n]), active_prefix.push_back(prefix[n]);
@@ -195,12 +210,12 @@ class PatternSet {
     const std::vector<int32_t>* parts[] = {&suffix,      &prefix,       &label,      &children,    &inner_node,
                                            &state_node,  &node_state,   &active_node, &active_suffix, &node_active,
                                            &entries,     &entry_node,   &entry_suffix, &state_entries, &state_entry,
-                                           &pattern,     &label_states, &active_state, &active_prefix};
+                                           &pattern,     &label_states, &active_state, &active_prefix, &slot_state};
     const int32_t** pointers[] = {&view_.suffix,     &view_.prefix,     &view_.label,        &view_.children,
                                   &view_.inner_node, &view_.state_node, &view_.node_state,   &view_.active_node,
                                   &view_.active_suffix, &view_.node_active, &view_.entries,  &view_.entry_node,
                                   &view_.entry_suffix, &view_.state_entries, &view_.state_entry, &pattern_,
-                                  &view_.label_states, &view_.active_state, &view_.active_prefix};
+                                  &view_.label_states, &view_.active_state, &view_.active_prefix, &view_.slot_state};
     size_t total = 0;
     for (const auto* part : parts) total += part->size();
     block_.reserve(total);

@@ -188,21 +188,21 @@ class SumDifference {
       // to the position before
       V sum = L::splat(0.0);
       for (int32_t r = 0; r < p.roots; ++r) sum = sum + at(ub, r);
-      put(earlier, 0, sum);
       if (answer && sums) {
         sums_and_deltas(p, c, g, factor, delta, *sums[t], earlier);
       } else {
-        for (int32_t q = 0; q < p.before; ++q) {
-          V acc = q == 0 ? sum : L::splat(0.0);
-          for (int32_t k = p.entries[q]; k < p.entries[q + 1]; ++k)
+        for (int32_t j = 0; j < p.before; ++j) {
+          V acc = L::splat(0.0);
+          for (int32_t k = p.entries[j]; k < p.entries[j + 1]; ++k)
             acc = muladd(L::splat(c.entry_c ? c.entry_c[k] : c.c[p.entry_node[k]]), at(ub, p.entry_suffix[k]), acc);
-          for (int32_t k = p.state_entries[q]; k < p.state_entries[q + 1]; ++k) {
+          for (int32_t k = p.state_entries[j]; k < p.state_entries[j + 1]; ++k) {
             const int32_t state = p.state_entry[k];
             acc = muladd(L::splat(c.state_b ? c.state_b[k] : c.b[p.state_node[state]]), at(delta, state), acc);
           }
-          put(earlier, q, acc);
+          put(earlier, p.slot_state[j], acc);
         }
       }
+      put(earlier, 0, at(earlier, 0) + sum);
       put(earlier, p.before, L::splat(0.0));
       double* last = delta;
       delta = earlier;
@@ -222,16 +222,16 @@ class SumDifference {
   void sums_and_deltas(const PatternSetView p, const PatternCoefficients c, const double* g, V factor,
                        const double* delta, const PatternSums sums, double* earlier) const {
     const double* ub = w.scaled_beta;
-    for (int32_t q = 0; q < p.before; ++q) {
-      V acc = q == 0 ? at(earlier, 0) : L::splat(0.0);
+    for (int32_t j = 0; j < p.before; ++j) {
+      V acc = L::splat(0.0);
+      const int32_t q = p.slot_state[j], last = p.entries[j + 1], last_state = p.state_entries[j + 1];
       const V weight = factor * at(g, q);
-      const int32_t last = p.entries[q + 1], last_state = p.state_entries[q + 1];
-      for (int32_t k = p.entries[q]; k < last; ++k) {
+      for (int32_t k = p.entries[j]; k < last; ++k) {
         const V x = at(ub, p.entry_suffix[k]);
         acc = muladd(L::splat(c.entry_c[k]), x, acc);
         put(sums.entry, k, muladd(weight, x, at(sums.entry, k)));
       }
-      for (int32_t k = p.state_entries[q]; k < last_state; ++k) {
+      for (int32_t k = p.state_entries[j]; k < last_state; ++k) {
         const V x = at(delta, p.state_entry[k]);
         acc = muladd(L::splat(c.state_b[k]), x, acc);
         put(sums.state, k, muladd(weight, x, at(sums.state, k)));

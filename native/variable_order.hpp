@@ -68,6 +68,12 @@ class Coefficients {
   PatternCoefficients view_;
 };
 
+// The first place in a block that begins a vector: loads that cross a cache line cost twice. Blocks have eight doubles
+// to spare.
+inline double* aligned(double* p) {
+  return reinterpret_cast<double*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64);
+}
+
 // Tables of one thread for sum_difference.hpp.
 class SumDifferenceTables {
  public:
@@ -75,7 +81,7 @@ class SumDifferenceTables {
   SumDifferenceWork work;
   std::vector<const PatternSetView*> sets;             // (length,)
   std::vector<const PatternCoefficients*> coefficients;  // (length,)
-  std::vector<double> u, posterior;                    // (length, labels, width)
+  double *u = nullptr, *posterior = nullptr;           // (length, labels, width)
 
   // after sets are given
   void layout(int64_t labels, int64_t width, bool bos) {
@@ -92,7 +98,8 @@ class SumDifferenceTables {
       states = std::max<int64_t>(states, sets[t]->states);
       active = std::max<int64_t>(active, sets[t]->active);
     }
-    double* p = block_.take((total + nodes + 2 * (states + 1) + 2 * active + 3) * width);
+    double* p = block_.take((total + nodes + 2 * (states + 1) + 2 * active + 3 + 2 * T * labels) * width + 8);
+    p = aligned(p);
     const auto take = [&](int64_t n) {
       double* q = p;
       p += n * width;
@@ -108,9 +115,9 @@ class SumDifferenceTables {
     work.log_z = take(1);
     work.z = take(1);
     work.kappa = take(1);
-    u.resize(static_cast<size_t>(T * labels * width));
-    posterior.resize(u.size());
-    view.u = u.data();
+    u = take(T * labels);
+    posterior = take(T * labels);
+    view.u = u;
   }
   void finish() {
     view.sets = sets.data();
@@ -190,7 +197,7 @@ inline bool sum_difference_lattice(const PatternAutomaton& net, const double* sc
   std::vector<double> row(static_cast<size_t>(L));
   double shift = 0.0;
   for (int64_t t = 0; t < static_cast<int64_t>(which.size()); ++t) {
-    double* u = tables.u.data() + t * L;
+    double* u = tables.u + t * L;
     if (t == T) {
       std::fill_n(u, L, 1.0);
       continue;
@@ -208,7 +215,7 @@ inline bool sum_difference_lattice(const PatternAutomaton& net, const double* sc
   kappa = std::numeric_limits<double>::infinity();
   if (!fits) return false;
   kernels().sum_difference_forward(tables.view, tables.work, false);
-  kernels().sum_difference_backward(tables.view, tables.work, false, true, tables.posterior.data(), nullptr,
+  kernels().sum_difference_backward(tables.view, tables.work, false, true, tables.posterior, nullptr,
                                     pattern_rows.data());
   kappa = *tables.work.kappa;
   log_z = *tables.work.log_z + shift;
@@ -277,7 +284,7 @@ class VariableOrder {
     const int64_t n = m_.weights, rows = split_ ? split_->size() : 0;
     const bool fits = prepare(w);
     refused_ = 0;
-    const Chunks chunks(data_.sequences, n > 100000 ? 8 : 16);
+    const Chunks chunks(data_.sequences, 8);  // each takes its sums apart at the end, which is worth avoiding
     careful_.resize(static_cast<size_t>(chunks.chunks), 0);
     buffers_.resize(static_cast<size_t>(chunks.chunks));
     std::vector<double> losses(static_cast<size_t>(chunks.chunks), 0.0);
@@ -589,7 +596,7 @@ class VariableOrder {
       const double top = exponentiate_row(scores.data() + t * stride(), L, allowed, k.row.data());
       if (!(top > kMinusInfinity)) return false;
       shift += top;
-      double* u = k.tables.u.data() + t * L * width + lane;
+      double* u = k.tables.u + t * L * width + lane;
       for (int64_t y = 0; y < L; ++y) u[y * width] = k.row[y];
     }
     return true;
@@ -636,13 +643,13 @@ class VariableOrder {
     x.finish();
     double shift = 0.0;
     fits = fits && fill_lane(k, job, k.scores[0], 0, 1, shift);
-    if (N > length(b)) std::fill_n(x.u.data() + length(b) * L, L, 1.0);
+    if (N > length(b)) std::fill_n(x.u + length(b) * L, L, 1.0);
     const double factor = this->factor(job);
     x.view.stop = &N;
     x.view.factor = &factor;
     if (fits) {
       kernels().sum_difference_forward(x.view, x.work, false);
-      kernels().sum_difference_backward(x.view, x.work, false, true, x.posterior.data(), nullptr, k.pattern_rows.data());
+      kernels().sum_difference_backward(x.view, x.work, false, true, x.posterior, nullptr, k.pattern_rows.data());
       fits = *x.work.kappa <= kMostKappa;
     }
     if (!fits) {
@@ -660,7 +667,7 @@ class VariableOrder {
       for (int64_t h = hit_offsets_[slot]; h < hit_offsets_[slot + 1]; ++h)
         out[hit_weight_[h]] += factor * hit_value_[h] * k.patterns[t][hit_node_[h]];
     }
-    finish(k, job, k.scores[0], x.posterior.data(), 1, out, loss);
+    finish(k, job, k.scores[0], x.posterior, 1, out, loss);
   }
   int64_t set_index(int64_t b, int64_t t) const {
     return t < length(b) ? base_set_[t] : end_set_[std::min<int64_t>(t, static_cast<int64_t>(end_set_.size()) - 1)];
@@ -690,7 +697,7 @@ class VariableOrder {
     double factors[kWidth] = {}, shift[kWidth] = {};
     bool refused[kWidth] = {};
     const auto fill = [&] {
-      std::fill(x.u.begin(), x.u.end(), 1.0);
+      std::fill_n(x.u, T * L * kWidth, 1.0);
       for (size_t i = 0; i < n; ++i) {
         stop[i] = 0;
         factors[i] = 0.0;
@@ -721,13 +728,13 @@ class VariableOrder {
           kernels().sum_difference_forward(x.view, x.work, true);
         }
       }
-      kernels().sum_difference_backward(x.view, x.work, true, true, x.posterior.data(), k.sums_at.data(), nullptr);
+      kernels().sum_difference_backward(x.view, x.work, true, true, x.posterior, k.sums_at.data(), nullptr);
       if (!guard()) return false;
     }
     for (size_t i = 0; i < n; ++i) {
       const double f = factor(jobs[i]);
       loss += f * (refused[i] ? fallback(jobs[i].b, jobs[i].known, f, out) : x.work.log_z[i] + shift[i]);
-      finish(k, jobs[i], k.scores[i], refused[i] ? nullptr : x.posterior.data() + i, kWidth, out, loss);
+      finish(k, jobs[i], k.scores[i], refused[i] ? nullptr : x.posterior + i, kWidth, out, loss);
     }
     return true;
   }
@@ -740,8 +747,9 @@ class VariableOrder {
     for (size_t i = 0; i < sets; ++i) {
       const PatternSetView& p = sets_.set(static_cast<int64_t>(i)).view();
       const int64_t entries = (p.nodes - p.roots) * kWidth;
-      k.sums[i].assign(static_cast<size_t>(entries + (p.states - 1 - p.roots) * kWidth), 0.0);
-      k.sum_views[i] = {k.sums[i].data(), k.sums[i].data() + entries};
+      k.sums[i].assign(static_cast<size_t>(entries + (p.states - 1 - p.roots) * kWidth + 8), 0.0);
+      double* first = aligned(k.sums[i].data());
+      k.sum_views[i] = {first, first + entries};
     }
   }
 

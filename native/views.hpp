@@ -158,7 +158,7 @@ struct PatternSetView {
   const int32_t* prefix = nullptr;           // (nodes,) without the last label, a state of the set before; 0 for roots
   const int32_t* label = nullptr;            // (nodes,) root that the node ends in
   const int32_t* children = nullptr;         // (nodes + 1,) node n has the children children[n] .. children[n + 1]
-  const int32_t* inner_node = nullptr;       // (inner,) ascending
+  const int32_t* inner_node = nullptr;       // (inner,) suffixes before extensions
   const int32_t* state_node = nullptr;       // (states,) -1 for state 0
   const int32_t* node_state = nullptr;       // (nodes,) state of a node, or `states`: none
   const int32_t* label_states = nullptr;     // (roots + 1,) states from 1 + roots on that end in a label, side by side
@@ -167,7 +167,8 @@ struct PatternSetView {
   const int32_t* active_prefix = nullptr;    // (active,) prefix of it
   const int32_t* active_suffix = nullptr;    // (active,) place of the suffix among the active nodes; -1 for roots
   const int32_t* node_active = nullptr;      // (nodes,) place among the active nodes, or -1
-  // nodes from `roots` on, by prefix: those of state q are entries[q] .. entries[q + 1]
+  // nodes from `roots` on, by prefix: those of state slot_state[j] are entries[j] .. entries[j + 1]
+  const int32_t* slot_state = nullptr;       // (before,) states of the set before, by their number of entries
   const int32_t* entries = nullptr;          // (before + 1,)
   const int32_t* entry_node = nullptr;       // (nodes - roots,)
   const int32_t* entry_suffix = nullptr;     // (nodes - roots,) place of the suffix among the active nodes
