@@ -12,7 +12,7 @@ from pathlib import Path
 from experiments.data import MissingDataError
 from experiments.report import Options
 
-NAMES = ("bibliography", "punctuation", "partial", "chunking")
+NAMES = ("bibliography", "punctuation", "partial", "chunking", "robot", "strokes", "words")
 RESULTS = Path(__file__).parent / "results"
 
 

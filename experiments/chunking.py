@@ -96,8 +96,8 @@ def train(X: list[Any], y: list[Any], **parameters: Any) -> tuple[Any, dict[str,
     model = scansion.CRF(**parameters).fit(X, y)
     log = model.training_log_
     figures = {
-        "features": model.size_,
-        "active": log[-1].get("active"),
+        "features": model.model_.n_weights,
+        "active": model.size_,
         "loss": model.loss_,
         "iterations": len(log),
         "seconds": time.perf_counter() - begin,

@@ -10,8 +10,9 @@ import gzip
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import IO
 
-__all__ = ["MissingDataError", "data_directory", "find", "read_columns", "split_columns"]
+__all__ = ["MissingDataError", "data_directory", "find", "open_text", "read_columns", "split_columns"]
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -48,9 +49,13 @@ def split_columns(lines: Iterable[str]) -> Iterator[list[list[str]]]:
         yield tokens
 
 
+def open_text(name: str, encoding: str = "utf-8") -> IO[str]:
+    """A data file, opened for reading."""
+    path = find(name)
+    return gzip.open(path, "rt", encoding=encoding) if path.suffix == ".gz" else open(path, encoding=encoding)
+
+
 def read_columns(name: str) -> list[tuple[list[str], ...]]:
     """Sequences of a column file, each as a tuple of columns."""
-    path = find(name)
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else open(path, encoding="utf-8")
-    with opened as lines:
+    with open_text(name) as lines:
         return [tuple(map(list, zip(*tokens, strict=True))) for tokens in split_columns(lines)]

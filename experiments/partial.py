@@ -72,7 +72,9 @@ def _compare(row: str, choice: str, name: str, options: Options, table: Table, r
     test, truth = read("test", is_semi(row))
     settings: dict[str, Any] = {"c2": SIGMA_1, **parameters(is_semi(row)), **CHOICES[choice]}
     if is_semi(row):
-        settings["max_length"] = max(s.stop - s.start for labels in y for s in segments(labels, "plain"))
+        # The same model in both columns: what SemiCRF takes by itself depends on whether y is complete.
+        longest = max(s.stop - s.start for labels in y for s in segments(labels, "plain"))
+        settings |= {"max_length": longest, "repeats": False}
 
     def score(inputs: list[Any], targets: list[Any]) -> float:
         fitted = fit(row, options, (inputs, targets), test, timing=False, **settings)

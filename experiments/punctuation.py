@@ -21,7 +21,7 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
-from experiments.bibliography import SIGMA_1
+from experiments.bibliography import LIMITS, P_VALUES, SIGMA_1, STOPPING
 from experiments.data import read_columns
 from experiments.report import Options, Report, Table, percent
 from experiments.rows import ROWS, Fitted, fit, is_semi, order_of, significance, size_table
@@ -120,13 +120,14 @@ def read(part: str, row: str) -> tuple[list[list[dict[str, float]]], list[list[s
 
 
 def run(options: Options) -> Report:
-    report = Report("punctuation", TITLE)
+    report = Report("punctuation", TITLE, notes=[STOPPING, P_VALUES])
     fitted: dict[str, Fitted] = {}
     scores: dict[str, SegmentScores] = {}
     answers: dict[str, list[list[tuple[int, int, str]]]] = {}
     truth = [marked(marks) for _, marks in read_columns("movie-punctuation/punc.ts")]
     for row in ROWS:
-        fitted[row] = fit(row, options, read("tr", row), read("ts", row)[0], c2=SIGMA_1, **parameters(row))
+        settings = {"c2": SIGMA_1, **parameters(row), **(LIMITS if is_semi(row) else {})}
+        fitted[row] = fit(row, options, read("tr", row), read("ts", row)[0], **settings)
         answers[row] = [marked(labels) for labels in fitted[row].predicted]
         scores[row] = segment_scores(truth, answers[row], scheme="plain")
         options.say(f"  {row}: F1 {percent(scores[row].micro.f1)}")

@@ -81,7 +81,7 @@ def fit(
     log = model.training_log_
     fitted = Fitted(
         predicted=label_lists(model.predict(test)),
-        weights=int(model.size_),
+        weights=model.model_.n_weights,
         patterns=len(model.patterns_),
         loss=float(model.loss_),
         iterations=len(log),

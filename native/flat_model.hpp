@@ -132,11 +132,14 @@ struct SplitFeatures {
 struct TargetView {
   const int32_t* labels = nullptr;   // (N,) -1: unknown
   const uint8_t* ends = nullptr;     // (N,) 1: a segment ends here; segments only, complete sequences
-  const uint8_t* status = nullptr;   // (B,) 0 nothing known, 1 partly, 2 complete
+  const uint8_t* status = nullptr;   // (B,) 0 nothing known, 1 partly, 2 complete, 3 a trajectory
   const uint8_t* allowed = nullptr;  // (N, L) for partly known chains
   const int32_t* runs = nullptr;     // (N, L) for partly known segments
   const uint8_t* may_end = nullptr;  // (N,)
   const double* weight = nullptr;    // (B,) or null
+  const int64_t* trajectory_offsets = nullptr;  // (B + 1,) or null: places of a trajectory
+  const int32_t* trajectories = nullptr;        // labels of all trajectories, one after another
+  bool merge = true;                            // a place is a run of equal labels, not a segment
 };
 
 inline void prefetch(const void* p) {
@@ -369,6 +372,8 @@ class SequenceScores {
   static int64_t padded4(int64_t n) { return (n + 3) / 4 * 4; }
 
  private:
+  friend class PlaceScores;  // the same sequence on the places of a trajectory
+
   // Whether anything is expected at token t: paths that agree there leave nothing.
   bool touched(int64_t t) const {
     if (!sparse_) return true;

@@ -120,6 +120,8 @@ constexpr Kernels table = {
     sum_difference_backward,
     sum_rows,
     add_to_rows,
+    mix_rows,
+    add_scaled,
     exp_array,
 };
 

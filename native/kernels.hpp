@@ -34,6 +34,10 @@ struct Kernels {
   void (*sum_rows)(const double* table, int64_t stride, const int32_t* rows, int64_t n, double* out);
   void (*add_to_rows)(double* table, const double* mask, int64_t stride, const int32_t* rows, int64_t n,
                       const double* x, double factor);
+  // out (stride,) = sum_i weight[i] * row i of table (n, stride)
+  void (*mix_rows)(const double* table, int64_t stride, const double* weight, int64_t n, double* out);
+  // out (n,) += factor * x
+  void (*add_scaled)(double* out, const double* x, double factor, int64_t n);
   void (*exp_array)(const double* x, int64_t n, double* out);  // for tests of the exponential
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "flat_model.hpp"
+#include "trajectory.hpp"
 #include "variable_order.hpp"
 
 namespace scansion {
@@ -18,11 +19,21 @@ class FlatObjective {
                 const PatternAutomaton* automaton, const Topology* topology)
       : m_(model), data_(data), target_(target), automaton_(automaton), topology_(topology) {}
 
-  // Chains only: log_loss by the Sum-Difference algorithm from now on.
+  // Chains only: log_loss by the Sum-Difference algorithm from now on, unless targets are trajectories.
   void use_sum_difference() {
-    if (!variable_order_) variable_order_ = std::make_unique<VariableOrder>(m_, data_, target_, *automaton_);
+    const uint8_t* status = target_.status;
+    const bool plain = std::none_of(status, status + data_.sequences, [](uint8_t x) { return x == kTrajectory; });
+    if (!variable_order_ && plain) variable_order_ = std::make_unique<VariableOrder>(m_, data_, target_, *automaton_);
   }
   VariableOrder* variable_order() const { return variable_order_.get(); }
+
+  // Trajectories of the sequences of status 3: labels, cut at offsets (B + 1). merge: runs of equal labels are one.
+  void set_trajectories(const int64_t* offsets, const int32_t* labels, bool merge) {
+    target_.trajectory_offsets = offsets;
+    target_.trajectories = labels;
+    target_.merge = merge;
+    nets_.resize(static_cast<size_t>(data_.sequences));
+  }
 
   // sum_b weight_b (log Z_b - log Z_b(known)) and its gradient
   double log_loss(const double* w, double* gradient, int64_t threads) {
@@ -69,7 +80,10 @@ class FlatObjective {
     parallel_for(data_.sequences, threads, [&](int64_t b, int64_t worker) {
       if (!scores[worker]) scores[worker] = std::make_unique<SequenceScores>(m_, automaton_, topology_);
       scores[worker]->fill(data_, b, w, 1.0, nullptr);
-      out[b] = scores[worker]->posteriors(data_, share ? &shared : nullptr, known ? &target_ : nullptr, false);
+      if (known && status(b) == kTrajectory)
+        out[b] = places(*scores[worker], b).posteriors(data_, false);
+      else
+        out[b] = scores[worker]->posteriors(data_, share ? &shared : nullptr, known ? &target_ : nullptr, false);
     });
   }
 
@@ -196,7 +210,7 @@ class FlatObjective {
     });
   }
 
-  enum Status : uint8_t { kUnknown = 0, kPartial = 1, kComplete = 2 };
+  enum Status : uint8_t { kUnknown = 0, kPartial = 1, kComplete = 2, kTrajectory = 3 };
 
   // A sparse vector over all weights.
   struct Sparse {
@@ -238,10 +252,19 @@ class FlatObjective {
       add(1.0);
     } else {
       add(1.0);
-      value -= s.posteriors(data_, shared, &target_, true);
+      value -= status(b) == kTrajectory ? places(s, b).posteriors(data_, true)
+                                        : s.posteriors(data_, shared, &target_, true);
       add(-1.0);
     }
     return value;
+  }
+  // the scores that s holds, on the places of the trajectory of sequence b
+  PlaceScores places(SequenceScores& s, int64_t b) const {
+    const int64_t first = target_.trajectory_offsets[b], count = target_.trajectory_offsets[b + 1] - first;
+    const int32_t* trajectory = target_.trajectories + first;
+    if (!m_.dense && !nets_[b])
+      nets_[b] = std::make_unique<PlaceNet>(m_, *automaton_, trajectory, count, target_.merge);
+    return PlaceScores(s, trajectory, count, m_.dense ? nullptr : nets_[b].get());
   }
   uint8_t status(int64_t b) const { return target_.status[b]; }
   double weight(int64_t b) const { return target_.weight ? target_.weight[b] : 1.0; }
@@ -271,7 +294,7 @@ class FlatObjective {
   Path gold_path(SequenceScores& s, int64_t b, const double* w, double scale, const SplitFeatures* split = nullptr) const {
     if (status(b) == kComplete) return target_path(data_, target_, b);
     s.fill(data_, b, w, scale, nullptr, split, table_.data());
-    return s.decode(&target_);
+    return status(b) == kTrajectory ? places(s, b).decode() : s.decode(&target_);
   }
 
   // gold labels by token of sequence b, for the cost
@@ -334,6 +357,8 @@ class FlatObjective {
   std::unique_ptr<SplitFeatures> split_;
   std::vector<double> table_;  // (rows, stride) of split_
   std::vector<std::vector<double>> buffers_;
+  // by sequence, made when first wanted: a sequence is only ever in one thread's hands
+  mutable std::vector<std::unique_ptr<PlaceNet>> nets_;
 };
 
 }  // namespace scansion

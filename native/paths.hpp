@@ -5,6 +5,7 @@
 //   prepare(v)          once before incoming(v, .)
 //   incoming(v, p, out) every way in, with total = table(u, source) + score of the step, all on one scale
 //   finals(out)         every way to end: nodes (T, p) with their totals
+//   initial(), label(p), reach()   the state before the first step; the last label of a state, or -1; longest step
 // Every configuration is exactly one path, so nothing is found twice. The order in which incoming() and finals()
 // list the ways is the order in which ties are broken: first come, first served.
 #pragma once
@@ -43,6 +44,12 @@ class ChainGraph {
 
   int64_t length() const { return view_.length; }
   int64_t states() const { return view_.labels; }
+  int64_t initial() const { return 0; }
+  int32_t label(int64_t p) const { return static_cast<int32_t>(p); }
+  int64_t reach() const { return 1; }
+  // for v >= 2: the table's row, and the scores (L, L) of the steps, that incoming(v, .) adds up
+  const double* before(int64_t v) const { return table_ + (v - 2) * view_.labels; }
+  const double* transition(int64_t v) const { return view_.transition + (v - 2) * view_.transition_stride; }
   void prepare(int64_t v) { kernels_.chain_row(view_, v - 1, row_); }
   void incoming(int64_t v, int64_t p, std::vector<Way>& out) const {
     out.clear();
@@ -101,6 +108,11 @@ class SegmentGraph {
 
   int64_t length() const { return view_.length; }
   int64_t states() const { return net_.states; }
+  int64_t initial() const { return net_.initial; }
+  int32_t label(int64_t p) const {
+    return net_.state_keys[p] < net_.state_keys[p + 1] ? net_.key_label[net_.state_keys[p]] : -1;
+  }
+  int64_t reach() const { return view_.max_length; }
   void prepare(int64_t v) { keyed_ = kernels_.segment_end_rows(view_, net_, work_, v); }
   void incoming(int64_t v, int64_t p, std::vector<Way>& out) const {
     out.clear();

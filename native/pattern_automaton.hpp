@@ -60,6 +60,13 @@ class PatternAutomaton {
   // longest EOS pattern whose body is a suffix of the state, or -1
   int32_t end_match(int64_t state) const { return end_match_[state]; }
 
+  // the pattern's symbols, first to last
+  std::vector<int32_t> pattern_symbols(int64_t z) const {
+    std::vector<int32_t> out = symbols(pattern_state_[z]);
+    out.push_back(ends_[z] ? kEos : pattern_label_[z]);
+    return out;
+  }
+
   // the state's symbols, first to last
   std::vector<int32_t> symbols(int64_t state) const {
     std::vector<int32_t> out;

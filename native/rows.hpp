@@ -51,4 +51,32 @@ inline void add_to_rows(double* table, const double* mask, int64_t stride, const
   for (; j < stride; j += kLanes) add_to_rows_block<1>(table + j, at(j), stride, rows, n, x + j, f);
 }
 
+template <int NV>
+inline void mix_rows_block(const double* table, int64_t stride, const double* weight, int64_t n, double* out) {
+  Vec acc[NV];
+  for (int k = 0; k < NV; ++k) acc[k] = splat(0.0);
+  for (int64_t i = 0; i < n; ++i) {
+    const Vec w = splat(weight[i]);
+    const double* row = table + i * stride;
+    for (int k = 0; k < NV; ++k) acc[k] = muladd(w, load(row + k * kLanes), acc[k]);
+  }
+  for (int k = 0; k < NV; ++k) store(out + k * kLanes, acc[k]);
+}
+
+// out (stride,) = sum_i weight[i] * row i of table (n, stride); stride is a multiple of four
+inline void mix_rows(const double* table, int64_t stride, const double* weight, int64_t n, double* out) {
+  int64_t j = 0;
+  for (; j + 6 * kLanes <= stride; j += 6 * kLanes) mix_rows_block<6>(table + j, stride, weight, n, out + j);
+  for (; j + 2 * kLanes <= stride; j += 2 * kLanes) mix_rows_block<2>(table + j, stride, weight, n, out + j);
+  for (; j < stride; j += kLanes) mix_rows_block<1>(table + j, stride, weight, n, out + j);
+}
+
+// out (n,) += factor * x
+inline void add_scaled(double* out, const double* x, double factor, int64_t n) {
+  const Vec f = splat(factor);
+  int64_t j = 0;
+  for (; j + kLanes <= n; j += kLanes) store(out + j, muladd(f, load(x + j), load(out + j)));
+  for (; j < n; ++j) out[j] += factor * x[j];
+}
+
 }  // namespace scansion::SCANSION_ISA

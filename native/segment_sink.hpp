@@ -106,7 +106,9 @@ struct SegmentSink {
     for (int64_t t = 0; t < T; ++t) {
       for (int64_t c = 0; c < w.C; ++c) {
         const double x = cover[c] + (w.start_e[t * w.Cp + c] - w.end_e[t * w.Cp + c]);
-        cover[c] = x > 0.0 ? x : 0.0;  // rounding must not leave a negative probability
+        cover[c] = x > 0.0 ? x : 0.0;  // rounding must not leave a negative probability,
+        if (s.max_length == 1) cover[c] = w.start_e[t * w.Cp + c];
+        if (s.runs && s.runs[t * n.labels + n.extent_label[c]] == 0) cover[c] = 0.0;  // nor any for what is ruled out
       }
       if (answer.labels)
         add_by_label(cover, answer.labels + t * n.labels);

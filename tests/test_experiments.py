@@ -38,7 +38,7 @@ def test_files_are_found_compressed_or_not(tmp_path, monkeypatch):
         find("set/other.txt")
 
 
-@pytest.mark.parametrize("name", command.NAMES)
+@pytest.mark.parametrize("name", [name for name in command.NAMES if name != "robot"])  # which is simulated
 def test_an_experiment_without_its_data_is_skipped(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SCANSION_DATA", str(tmp_path))
     assert command.main([name, "--out", str(tmp_path / "results")]) == 0
@@ -218,6 +218,66 @@ def test_hidden_labels_are_as_many_as_asked_for_and_repeatable():
 def test_kept_sequences():
     kept = partial.keep(300, 0.9, seed=0)
     assert len(kept) == 30 and kept == sorted(set(kept)) and kept == partial.keep(300, 0.9, seed=0)
+
+
+# ---- trajectories (paper 004) ----------------------------------------------------------------------
+
+
+def test_robot_walks_over_neighbouring_free_squares():
+    import numpy as np
+
+    from experiments import robot
+    from scansion.metrics import compress
+
+    free = robot.squares()
+    path = robot.walk(np.random.default_rng(0), 50)
+    assert all(square in free for square in path)
+    assert all(abs(a - c) + abs(b - d) == 1 for (a, b), (c, d) in zip(path, path[1:], strict=False))
+    seen, at = robot.sequence(np.random.default_rng(1), 1.0)
+    assert 100 <= len(seen) == len(at) <= 300 and 5 <= len(compress(at)) <= 15
+    assert all(seen[t] == [free[tuple(map(int, at[t].split(":")))]] for t in range(len(at)))
+
+
+def test_strokes_of_a_digit():
+    import numpy as np
+
+    from experiments import strokes
+
+    text = """.SEGMENT DIGIT ? "7"
+.PEN_DOWN
+ 0 0
+ 1 0
+ -2 3
+.PEN_UP
+.SEGMENT DIGIT ? "1"
+.PEN_DOWN
+ 5 5
+ 5 4
+.PEN_UP
+"""
+    digits = list(strokes.read_digits(text.splitlines()))
+    assert [digit for digit, _ in digits] == ["7", "1"]
+    assert digits[0][1][0].tolist() == [[0, 0], [1, 0], [-2, 3]]
+    steps = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.1], [0.1, -1.0]])
+    assert [strokes.DIRECTIONS[a] for a in strokes.quantise(steps, 4)] == ["right", "up", "left", "down"]
+    corner = np.array([[x, 0.0] for x in range(12)] + [[11.0, -y] for y in range(1, 12)])
+    assert set(strokes.states(corner)[:8]) == {"right"} and set(strokes.states(corner)[-8:]) == {"down"}
+    assert len(strokes.states(corner)) == len(strokes.observations(corner)) == 22
+
+
+def test_words_are_glued_without_empty_columns():
+    import numpy as np
+
+    from experiments import words
+
+    image = np.zeros((16, 8))
+    image[3, 2:5] = 1.0
+    assert words.trimmed(image).shape == (16, 3)
+    glued, labels = words.write("ab", {"a": [words.trimmed(image)], "b": [image[:, 2:3]]}, np.random.default_rng(0))
+    assert glued.shape == (16, 4) and labels == ["a", "a", "a", "b"]
+    assert words.patches(glued).shape == (4, 16 * 7)
+    assert words.attributes(np.array([4, 2])) == [["+0=4", "+1=2"], ["-1=4", "+0=2"]]
+    assert len(words.NAMES) == 20 and all(a != b for name in words.NAMES for a, b in zip(name, name[1:], strict=False))
 
 
 # ---- rows and reports ------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "bind/common.hpp"
+#include "bind/trajectories.hpp"
 
 namespace scansion {
 namespace {
@@ -204,7 +205,8 @@ int64_t furthest(const ChainBatch& batch, int64_t i) {
 
 void bind_chain(nb::module_& m) {
   using Questions = PathQuestions<ChainBatch>;
-  nb::class_<ChainBatch>(m, "ChainBatch", "First-order chains, ragged.")
+  nb::class_<ChainBatch> batch(m, "ChainBatch", "First-order chains, ragged.");
+  batch
       .def(nb::init<Doubles, Int64s, Doubles, std::optional<Doubles>, std::optional<Doubles>, std::optional<Bytes>>(),
            nb::arg("unary"), nb::arg("offsets"), nb::arg("transition"), nb::arg("start").none(), nb::arg("end").none(),
            nb::arg("allowed").none())
@@ -217,6 +219,7 @@ void bind_chain(nb::module_& m) {
       .def("entropies", &Questions::entropies, nb::arg("out"), nb::arg("threads"))
       .def("scores", &scores, nb::arg("labels"), nb::arg("out"))
       .def("furthest", &furthest, nb::arg("sequence"), "Positions that some labelling can cover.");
+  CompressedQuestions<ChainBatch>::bind(batch);
 }
 
 }  // namespace scansion

@@ -116,6 +116,7 @@ struct PathQuestions {
 
 void bind_automaton(nb::module_& m);
 void bind_chain(nb::module_& m);
+void bind_compressed(nb::module_& m);
 void bind_encoder(nb::module_& m);
 void bind_objective(nb::module_& m);
 void bind_segment(nb::module_& m);

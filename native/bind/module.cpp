@@ -5,6 +5,7 @@ NB_MODULE(_core, m) {
   m.doc() = "Native kernels of scansion. Arguments are trusted: the Python layer checks them.";
   scansion::bind_automaton(m);
   scansion::bind_chain(m);
+  scansion::bind_compressed(m);
   scansion::bind_encoder(m);
   scansion::bind_objective(m);
   scansion::bind_segment(m);

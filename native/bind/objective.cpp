@@ -117,6 +117,11 @@ class Objective {
                                                  m.topology());
   }
   FlatObjective& get() { return *objective_; }
+  void set_trajectories(Int64s offsets, Int32s labels, bool merge) {
+    trajectory_offsets_ = offsets;
+    trajectories_ = labels;
+    objective_->set_trajectories(trajectory_offsets_->data(), trajectories_->data(), merge);
+  }
 
  private:
   nb::object model_, data_;
@@ -127,6 +132,8 @@ class Objective {
   std::optional<Int32s> runs_;
   std::optional<Bytes> may_end_;
   std::optional<Doubles> weight_;
+  std::optional<Int64s> trajectory_offsets_;
+  std::optional<Int32s> trajectories_;
   std::unique_ptr<FlatObjective> objective_;
 };
 
@@ -255,7 +262,7 @@ void bind_objective(nb::module_& m) {
              nb::gil_scoped_release release;
              o.get().use_sum_difference();
            },
-           "Log losses by the Sum-Difference algorithm from now on; chains only.")
+           "Log losses by the Sum-Difference algorithm from now on, unless targets are trajectories; chains only.")
       .def("decode",
            [](Objective& o, const Doubles& w, bool known,
               const nb::ndarray<int32_t, nb::numpy, nb::c_contig, nb::device::cpu>& labels, int64_t threads) {
@@ -274,6 +281,8 @@ void bind_objective(nb::module_& m) {
              return std::tuple<int64_t, int64_t, int64_t>(s.sets, s.nodes, s.bytes);
            },
            "Distinct pattern sets, patterns alive summed over positions, bytes of the structure.")
+      .def("set_trajectories", &Objective::set_trajectories, nb::arg("offsets"), nb::arg("labels"), nb::arg("merge"),
+           "Trajectories of the sequences of status 3.")
       .def("log_loss",
            [](Objective& o, const Doubles& w, const DoublesOut& gradient, int64_t threads) {
              nb::gil_scoped_release release;

@@ -1,4 +1,5 @@
 #include "bind/common.hpp"
+#include "bind/trajectories.hpp"
 #include "pattern_automaton.hpp"
 #include "viterbi.hpp"
 
@@ -235,7 +236,8 @@ void bind_segment(nb::module_& m) {
   m.def("constraint_runs", &constraint_runs, nb::arg("offsets"), nb::arg("allowed").none(), nb::arg("ends"),
         nb::arg("max_length"), nb::arg("out"));
   using Questions = PathQuestions<SegmentBatch>;
-  nb::class_<SegmentBatch>(m, "SegmentBatch", "Segment lattices on a pattern automaton, ragged.")
+  nb::class_<SegmentBatch> batch(m, "SegmentBatch", "Segment lattices on a pattern automaton, ragged.");
+  batch
       .def(nb::init<const PatternAutomaton&, const Topology&, Int64s, int64_t, std::optional<Doubles>,
                     std::optional<Doubles>, std::optional<Doubles>, std::optional<Doubles>, std::optional<Doubles>,
                     std::optional<Doubles>, std::optional<Int32s>, std::optional<Bytes>>(),
@@ -253,6 +255,7 @@ void bind_segment(nb::module_& m) {
       .def("entropies", &Questions::entropies, nb::arg("out"), nb::arg("threads"))
       .def("scores", &scores, nb::arg("segments"), nb::arg("firsts"), nb::arg("out"))
       .def("furthest", &furthest, nb::arg("sequence"), "Positions that some segmentation can cover.");
+  CompressedQuestions<SegmentBatch>::bind(batch);
 }
 
 }  // namespace scansion

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from scansion.data import Trajectory
     from scansion.lattice import (
         BOS,
         EOS,
@@ -35,6 +36,7 @@ _HOME = {
     "SegmentLattice": "scansion.lattice",
     "SegmentParts": "scansion.lattice",
     "SemiCRF": "scansion.models",
+    "Trajectory": "scansion.data",
     "load": "scansion.models.files",
 }
 _MODULES = ("data", "features", "lattice", "metrics", "reference", "schemes")
@@ -51,6 +53,7 @@ __all__ = [
     "SegmentLattice",
     "SegmentParts",
     "SemiCRF",
+    "Trajectory",
     "load",
 ]
 

@@ -2,5 +2,6 @@
 
 from scansion.data.dataset import Dataset, Vocabulary, encode
 from scansion.data.targets import Targets, encode_labels, encode_segments
+from scansion.data.trajectory import Trajectory
 
-__all__ = ["Dataset", "Targets", "Vocabulary", "encode", "encode_labels", "encode_segments"]
+__all__ = ["Dataset", "Targets", "Trajectory", "Vocabulary", "encode", "encode_labels", "encode_segments"]

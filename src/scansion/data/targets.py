@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion.data.trajectory import Trajectory
 from scansion.lattice import checks
 from scansion.segments import Segment
 
@@ -44,6 +45,9 @@ class Targets:
         Anything at all is known of the sequence.
     longest : int
         Length of the longest segment seen; 1 for labels, 0 if there is none.
+    trajectories : (offsets int64 (B + 1,), labels int32), or None
+        The labels that sequences go through where only that is known: those of sequence b are
+        ``labels[offsets[b]:offsets[b + 1]]``, none if it is not given so. None unless some sequence is.
     merged : bool
         Segments were all given as labels, of which equal neighbours form one: no label can follow itself.
     """
@@ -55,6 +59,7 @@ class Targets:
     known: Bools
     longest: int
     merged: bool = False
+    trajectories: tuple[Ints, npt.NDArray[np.int32]] | None = None
 
 
 def encode_labels(
@@ -67,6 +72,7 @@ def encode_labels(
     y : iterable of sequences
         A sequence has one entry per token: a label (any hashable value), None for unknown, or a set or frozenset of
         labels for one of these. None in place of a sequence: nothing is known of it.
+        A `Trajectory`: the labels it goes through, and not where.
     lengths : array of int, shape (B,)
         Number of tokens of each sequence.
     labels : sequence, optional
@@ -83,12 +89,17 @@ def encode_labels(
     reader = _Reader(labels, extend)
     sizes = _lengths(lengths)
     numbers: list[int] = []
+    passed: dict[int, list[int]] = {}
     for b, (sequence, size) in enumerate(_pairs(y, sizes)):
         if sequence is None:
             numbers.extend([-1] * size)
+        elif isinstance(sequence, Trajectory):
+            passed[b] = reader.trajectory(sequence, b, size, merge=True)
+            numbers.extend([-1] * size)
         else:
             numbers.extend(reader.labels(_entries(sequence, b), b, size))
-    return reader.targets(numbers, None, sizes, min(1, len(numbers)))
+    targets, names = reader.targets(numbers, None, sizes, min(1, len(numbers)))
+    return _with_trajectories(targets, passed), names
 
 
 def encode_segments(
@@ -108,6 +119,7 @@ def encode_segments(
         are unknown, and so are the boundaries between them; the label may be None or a set, as in `encode_labels`. Or
         it is a list of labels, as in `encode_labels`, of which equal neighbours form one segment; boundaries beside a
         token whose label is not known are unknown. None in place of a sequence: nothing is known of it.
+        A `Trajectory`: the labels it goes through, and not where.
     lengths : array of int, shape (B,)
         Number of tokens of each sequence.
     labels : sequence, optional
@@ -128,9 +140,13 @@ def encode_segments(
     limit = None if max_length is None else checks.count("max_length", max_length, 1)
     numbers: list[int] = []
     ends: list[int] = []
+    passed: dict[int, list[int]] = {}
     longest, merged = 0, True
     for b, (sequence, size) in enumerate(_pairs(y, sizes)):
-        entries = [] if sequence is None else _entries(sequence, b)
+        if isinstance(sequence, Trajectory):
+            passed[b] = reader.trajectory(sequence, b, size, merge=False)
+            merged = merged and all(one != other for one, other in zip(passed[b], passed[b][1:], strict=False))
+        entries = [] if sequence is None or b in passed else _entries(sequence, b)
         if _are_segments(entries):
             segments = _segments(entries, b, size)
             merged = merged and not entries
@@ -150,7 +166,7 @@ def encode_segments(
         numbers.extend(row)
         ends.extend(row_ends)
     targets, names = reader.targets(numbers, ends, sizes, longest)
-    return replace(targets, merged=merged), names
+    return _with_trajectories(replace(targets, merged=merged), passed), names
 
 
 # ---- reading y ------------------------------------------------------------------------------------
@@ -325,6 +341,21 @@ class _Reader:
         except (_LabelError, TypeError):  # a set, which has no hash; or an error, whose place is to be found
             return [self.label(entry, f"y[{b}][{t}]") for t, entry in enumerate(entries)]
 
+    def trajectory(self, trajectory: Trajectory, b: int, size: int, merge: bool) -> list[int]:
+        """Numbers of the labels that sequence b goes through; merge: equal neighbours are one place."""
+        if len(trajectory) > size or (size and not len(trajectory)):
+            raise ValueError(
+                f"y[{b}] is a trajectory of {len(trajectory)} places, but sequence {b} of X has {size} tokens"
+            )
+        numbers = [self.label(label, f"y[{b}], place {i} of the trajectory,") for i, label in enumerate(trajectory)]
+        for i in range(1, len(numbers)):
+            if merge and numbers[i] == numbers[i - 1]:
+                raise ValueError(
+                    f"y[{b}], place {i} of the trajectory, is the label {trajectory.labels[i]!r} before it again: "
+                    "equal neighbours are one place"
+                )
+        return numbers
+
     def segments(self, segments: list[Segment], b: int, size: int) -> tuple[list[int], list[int]]:
         """Numbers and boundaries of sequence b: -1 in the gaps, but for the last token before a segment."""
         row, ends = [-1] * size, [-1] * size
@@ -371,6 +402,18 @@ class _Reader:
             longest=longest,
         )
         return targets, list(names)
+
+
+def _with_trajectories(targets: Targets, passed: dict[int, list[int]]) -> Targets:
+    """The targets with the trajectories of some sequences."""
+    if not passed:
+        return targets
+    sizes = np.zeros(len(targets.known), np.int64)
+    for b, numbers in passed.items():
+        sizes[b] = len(numbers)
+    offsets = np.concatenate(([0], np.cumsum(sizes)))
+    labels = np.array([y for b in sorted(passed) for y in passed[b]], np.int32)
+    return replace(targets, known=targets.known | (sizes > 0), trajectories=(offsets, labels))
 
 
 def _count(mask: Bools, offsets: Ints) -> Ints:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.cores import Core, Packed
+
+if TYPE_CHECKING:
+    from scansion.lattice.compressed import Compressed
 
 Config = TypeVar("Config")  # one configuration
 Marginals = TypeVar("Marginals")
@@ -29,6 +32,7 @@ class Batch(ABC, Generic[Config, Marginals]):
 
     _core: Core
     n_jobs: int
+    _merges: bool  # whether neighbouring equal labels are one place of a trajectory
 
     @classmethod
     def _of(cls, core: Core, n_jobs: int) -> Any:
@@ -281,3 +285,15 @@ class Lattice(ABC, Generic[Config, Marginals]):
         """
         assert isinstance(self, Lattice)
         return self._of(self._batch.constrain(labels, boundaries))  # type: ignore[no-any-return]
+
+    def compressed(self, max_length: int | None = None) -> Compressed:
+        """The distribution over trajectories: labels without their transition points (paper 004).
+
+        Parameters
+        ----------
+        max_length : int, optional
+            Longest trajectory to look at; bounds time and memory. None: the length of the sequence.
+        """
+        from scansion.lattice.compressed import Compressed
+
+        return Compressed(self._batch, max_length)

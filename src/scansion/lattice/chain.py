@@ -88,6 +88,8 @@ class ChainBatch(Batch[Ints, ChainMarginals]):
         Threads, -1 for all processors. Results do not depend on it.
     """
 
+    _merges = True
+
     def __init__(
         self, unary: Any, offsets: Any, transition: Any, start: Any = None, end: Any = None, n_jobs: int = 1
     ) -> None:
@@ -181,6 +183,40 @@ class ChainLattice(Lattice[Ints, ChainMarginals]):
         core = PatternCore.additive(net, np.array([0, len(values)]), 1, start=values)
         lattice: ChainLattice = cls._of(ChainBatch._of(core, 1))
         return lattice
+
+    @classmethod
+    def from_hmm(cls, startprob: Any, transmat: Any, emission_logprob: Any) -> ChainLattice:
+        """The lattice of a hidden Markov model and one sequence: its posterior over state sequences.
+
+        ``P(y | x) = startprob[y_0] prod_t transmat[y_t, y_{t+1}] prod_t p(x_t | y_t) / P(x)``, and `log_partition` is
+        the log likelihood of the sequence, log P(x). With a fitted hmmlearn model ``h``, the arguments are
+        ``h.startprob_``, ``h.transmat_`` and ``h._compute_log_likelihood(X)``.
+
+        Parameters
+        ----------
+        startprob : (L,)
+            Probability of each state at the first position; 0 forbids.
+        transmat : (L, L) or (T-1, L, L)
+            Probability of state j after state i; rows sum to 1.
+        emission_logprob : (T, L)
+            Log probability, or log density, of each observation in each state.
+
+        Examples
+        --------
+        >>> emission = np.log([[0.9, 0.2], [0.6, 0.5], [0.1, 0.8]])
+        >>> hmm = ChainLattice.from_hmm([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], emission)
+        >>> hmm.viterbi()[0]
+        array([1, 1, 1])
+        >>> hmm.compressed().best().trajectories  # two state sequences have it
+        [(0, 1)]
+        """
+        emission = checks.scores("emission_logprob", emission_logprob, ("T", "L"))
+        size = emission.shape[1]
+        start = checks.probabilities("startprob", startprob, (size,))
+        shape = (max(0, len(emission) - 1), size, size) if np.ndim(transmat) == 3 else (size, size)
+        matrix = checks.probabilities("transmat", transmat, shape)
+        with np.errstate(divide="ignore"):
+            return cls(emission, np.log(matrix), start=np.log(start))
 
 
 def _dense(unary: Floats, offsets: Ints, transition: Any, start: Any, end: Any) -> DenseCore:

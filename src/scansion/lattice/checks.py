@@ -44,6 +44,21 @@ def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
     return result
 
 
+def probabilities(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
+    """`value` as float64 of `shape` whose rows (last axis) are distributions."""
+    array = scores(name, value, shape)
+    if (array < 0).any():
+        at = first(array < 0)
+        raise ValueError(f"{name}[{show(at)}] = {array[at]} is not a probability")
+    sums = np.asarray(array.sum(axis=-1))
+    wrong = np.abs(sums - 1.0) > 1e-6
+    if wrong.any():
+        at = first(wrong)
+        where = f"{name}[{show(at)}]" if at else name
+        raise ValueError(f"{where} must sum to 1, got {sums[at]}")
+    return array
+
+
 def check_shape(name: str, array: npt.NDArray[Any], shape: tuple[int | str, ...]) -> None:
     """Raise unless `array` has `shape`."""
     fits = array.ndim == len(shape) and all(

@@ -54,6 +54,7 @@ class PatternAutomaton:
         lengths = np.fromiter((len(p) for p in self.patterns), np.int64, len(self.patterns))
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         symbols = np.fromiter((y for p in self.patterns for y in p), np.int32, int(offsets[-1]))
+        self._symbols, self._offsets = symbols, offsets
         self._native = _core.PatternAutomaton(self.n_labels, symbols, offsets)
         self._topologies: dict[bytes, _core.Topology] = {}
 

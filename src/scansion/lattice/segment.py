@@ -104,6 +104,8 @@ class SegmentBatch(Batch[Segmentation, SegmentMarginals]):
         Threads, -1 for all processors. Results do not depend on it.
     """
 
+    _merges = False
+
     def __init__(self, scores: Any, offsets: Any, patterns: Any, n_labels: int, n_jobs: int = 1) -> None:
         net = automaton(patterns, n_labels)
         values = checks.scores("scores", scores, ("N", "M", len(net.patterns)))

@@ -21,6 +21,7 @@ from scansion.models.build import FeatureRules, build, carry_over
 from scansion.models.estimator import Estimator, not_fitted
 from scansion.models.flat import PARTS, Cells, FlatModel, Inputs, constrained, constraints
 from scansion.models.packing import json_value, pack, storable, unpack
+from scansion.models.trajectories import TrajectoryAnswers, check_possible
 from scansion.training.learn import Development, Learnt, Settings, learn, strengths
 from scansion.training.progress import Progress
 
@@ -31,7 +32,7 @@ Self = TypeVar("Self")
 _TOKENS_AT_ONCE = 100_000
 
 
-class FlatEstimator(Estimator):
+class FlatEstimator(TrajectoryAnswers, Estimator):
     """Shared by `CRF` and `SemiCRF`: everything but how labels become targets and configurations become answers."""
 
     _segments: bool
@@ -168,7 +169,9 @@ class FlatEstimator(Estimator):
         if model.bounded and (targets.known & ~targets.complete).any():
             held = constraints(targets, model.n_labels)
             _check_possible(constrained(model.batch(inputs, checks.jobs(self.n_jobs)), held), 0, "y")
-        return model, model.objective(inputs, targets, weight), np.flatnonzero(targets.known)
+        objective = model.objective(inputs, targets, weight)
+        check_possible(objective, model.weights, targets, max_length)
+        return model, objective, np.flatnonzero(targets.known)
 
     def _finish(self, model: FlatModel, learnt: Learnt) -> None:
         self.model_ = model
@@ -225,6 +228,9 @@ class FlatEstimator(Estimator):
         """What is known, in the form of y."""
         model = self._model
         targets, _ = self._targets(known, inputs.data.lengths, model.labels, model.max_length)
+        if targets.trajectories is not None:
+            b = int(np.argmax(np.diff(targets.trajectories[0]) > 0))
+            raise ValueError(f"constraints[{b}] is a Trajectory: ask lattice(x).compressed().lattice(trajectory)")
         return constraints(targets, model.n_labels)
 
     def _ask(self, X: Any, question: Callable[[Any], list[Any]], known: Any = None) -> list[Any]:
@@ -306,12 +312,14 @@ class FlatEstimator(Estimator):
 
     def log_likelihood(self, X: Any, y: Any) -> float:
         """Log probability of what y says, summed over the sequences; unknown labels are summed out."""
+        X = self._inputs(X)
+        total, y = self._trajectory_log_likelihood(X, list(y))
 
         def differences(batch: Any) -> list[float]:
             free = constrained(batch, Constraints())
             return [float((batch.log_partition() - free.log_partition()).sum())]
 
-        return float(sum(self._ask(X, differences, y)))
+        return float(sum(self._ask(X, differences, y), start=total))
 
     def lattices(self, X: Any, constraints: Any = None) -> Any:
         """The lattices of all sequences as one batch: arrays in place of dicts and lists.

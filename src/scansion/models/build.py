@@ -20,6 +20,7 @@ from scansion.lattice import checks
 from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.patterns import BOS, EOS, Pattern
 from scansion.models.flat import PARTS, FlatModel, Inputs, Table, native_data
+from scansion.models.trajectories import label_candidates, passed_patterns
 
 __all__ = ["FeatureRules", "build", "carry_over", "known_segments"]
 
@@ -120,6 +121,9 @@ def build(
             table = _core.token_feature_table(kept, net, targets.labels, targets.ends, k, some, least)
             _check_ends(part, table, model)
             tables[part] = _merged(tables[part], table) if part in tables else table
+        for candidates, ends in label_candidates(targets, data.offsets, whole=part == "inner"):
+            table = _core.token_feature_table(kept, net, candidates, ends, k, bits & np.uint32(1), -np.inf)
+            tables[part] = _united(tables[part], table) if part in tables else table
     cell_table = nothing
     if inputs.cells is not None:
         attributes = len(cell_vocabulary)
@@ -167,6 +171,8 @@ def _longer_patterns(rules: FeatureRules, targets: Targets, offsets: Ints, label
     if rules.patterns is not None:
         return _given_patterns(rules.patterns, labels)
     found = _seen_patterns(targets, offsets, rules.order, rules.least)
+    passed = passed_patterns(targets, rules.order) - set(found)
+    found = sorted([*found, *passed], key=lambda p: (len(p), p)) if passed else found
     if rules.all_possible_transitions and rules.unseen and rules.order >= 1:
         n = len(labels)
         found = [(i, j) for i in range(n) for j in range(n)] + [p for p in found if len(p) > 2]
@@ -317,6 +323,16 @@ def _merged(a: Table, b: Table) -> Table:
     pattern = np.concatenate([a[1], b[1]])
     order = np.lexsort((pattern, attribute))
     return a[0] + b[0], np.ascontiguousarray(pattern[order])
+
+
+def _united(a: Table, b: Table) -> Table:
+    """The features of two tables that may have some in common."""
+    rows, pattern = _merged(a, b)
+    attribute = _attributes((rows, pattern))
+    new = np.ones(len(pattern), np.bool_)
+    new[1:] = (np.diff(attribute) != 0) | (np.diff(pattern) != 0)
+    counts = np.bincount(attribute[new], minlength=len(rows) - 1)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), np.ascontiguousarray(pattern[new])
 
 
 # ---- warm starts ---------------------------------------------------------------------------------------------------

@@ -335,6 +335,8 @@ class FlatModel:
         data = inputs.data
         complete, known = targets.complete, targets.known
         status = np.where(complete, 2, np.where(known, 1, 0)).astype(np.uint8)
+        if targets.trajectories is not None:
+            status[np.diff(targets.trajectories[0]) > 0] = 3
         allowed = runs = may_end = None
         if (known & ~complete).any():
             mask = known_labels(targets, self.n_labels)
@@ -352,9 +354,12 @@ class FlatModel:
         if self.segments:
             assert targets.ends is not None
             ends = (targets.ends == 1).astype(np.uint8)
-        return _core.FlatObjective(
+        objective = _core.FlatObjective(
             self.native, native_data(inputs), targets.labels, ends, status, allowed, runs, may_end, weight
         )
+        if targets.trajectories is not None:
+            objective.set_trajectories(*targets.trajectories, not self.segments)
+        return objective
 
     # ---- features by name --------------------------------------------------------------------------------------
 

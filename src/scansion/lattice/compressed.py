@@ -1,0 +1,323 @@
+"""Compressed inference: questions about trajectories, labels without their transition points (paper 004).
+
+The trajectory of a labelling is its sequence of labels with runs of equal labels merged, ``s s j j j w`` -> ``s j w``;
+that of a segmentation is the sequence of its segment labels as they are (neighbours may be equal there). A trajectory
+has as many *places* as labels. Sums run over all configurations that have a trajectory, so every probability here
+counts all ways to place the transitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from scansion import _core
+from scansion.lattice import checks
+from scansion.lattice.base import Batch
+from scansion.lattice.checks import Bools, Floats, Ints
+from scansion.lattice.constraints import Constraints
+from scansion.lattice.cores import Core, DenseCore, PatternCore
+from scansion.lattice.patterns import PatternAutomaton
+
+__all__ = ["BestTrajectories", "Compressed", "Labels"]
+
+Labels = tuple[int, ...]
+
+_NO_LIMIT = 2**62
+
+
+@dataclass(frozen=True)
+class BestTrajectories(Sequence[tuple[Labels, float]]):
+    """The k most probable trajectories, as a sequence of (trajectory, probability), best first.
+
+    Attributes
+    ----------
+    trajectories : list of tuples of int
+    probabilities : (n,)
+        Fewer than k where fewer are possible, or where the budget ended the search.
+    proven : bool
+        These are the k most probable ones. Always true without a budget.
+    bound : float
+        No trajectory that is not listed is more probable than this.
+    expanded : int
+        Prefixes that the search took up.
+    """
+
+    trajectories: list[Labels]
+    probabilities: Floats
+    proven: bool
+    bound: float
+    expanded: int
+
+    def __len__(self) -> int:
+        return len(self.trajectories)
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self[j] for j in range(len(self))[i]]
+        return self.trajectories[i], float(self.probabilities[i])
+
+
+class Compressed:
+    """The distribution over trajectories of one lattice: see `Lattice.compressed`.
+
+    Every answer is exact. With T positions, A ways into the nodes of a position (L^2 for a first-order chain), S states
+    and lengths up to C: lengths take O(C T A) time, and O(C S) memory beside the lattice's own table; marginals of
+    length c O(c T A) time and O(c T S) memory. Probabilities below 1e-300 come out as 0; `log_probability` has no such
+    limit.
+
+    Parameters
+    ----------
+    batch : Batch
+        Of one lattice.
+    max_length : int, optional
+        Longest trajectory that `lengths`, `predict` and `best` look at; None: all.
+    """
+
+    def __init__(self, batch: Batch[Any, Any], max_length: int | None = None) -> None:
+        self._batch = batch
+        self._core: Core = batch._core
+        self._merge = batch._merges
+        self._limit = _limit(max_length)
+        batch.log_partition()  # says so if nothing is possible
+        self._lengths: Floats | None = None
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels L."""
+        return self._core.n_labels
+
+    @property
+    def max_length(self) -> int:
+        """Longest trajectory looked at, C: at most the length T of the sequence."""
+        return min(self._limit, self._size)
+
+    @property
+    def _size(self) -> int:
+        return int(self._core.offsets[1])
+
+    def __repr__(self) -> str:
+        return f"Compressed(length {self._size}, {self.n_labels} labels, trajectories up to {self.max_length})"
+
+    @property
+    def lengths(self) -> Floats:
+        """(C + 1,) probability of each length c; the rest, if any, belongs to longer trajectories."""
+        if self._lengths is None:
+            out = np.zeros(self.max_length + 1)
+            self._core.native.compressed_lengths(self._merge, out)
+            self._lengths = out
+        return self._lengths.copy()
+
+    def marginals(self, length: int) -> Floats:
+        """(c, L) probability of each label at each place, given that the trajectory has length c.
+
+        Departs from the paper, which runs a constrained sweep for each place and label: two sweeps give them all.
+        """
+        c = checks.count("length", length, 0)
+        if c > self._size or (c == 0) != (self._size == 0):
+            raise ValueError(f"length {c} is impossible: a sequence of length {self._size} has no such trajectory")
+        joint = np.zeros((c, self.n_labels))
+        if c == 0:
+            return joint
+        self._core.native.compressed_marginals(self._merge, joint)
+        total = joint.sum(axis=1, keepdims=True)
+        if not (total > 1e-290).all():
+            raise ValueError(f"length {c} has probability 0, or one below 1e-290: nothing can be said given it")
+        return np.asarray(joint / total)
+
+    def predict(self) -> Labels:
+        """The paper's labelling: the most likely length, then the most likely label at each place given it.
+
+        Places are judged one by one, so the answer may be improbable as a whole; `best` asks for the whole.
+        """
+        return predict_all(self._batch, self._limit)[0]
+
+    def best(self, k: int = 1, budget: int | None = None) -> BestTrajectories:
+        """The k most probable trajectories, by best-first search over prefixes (the paper leaves this open).
+
+        The probability that a trajectory starts with a prefix bounds all that it can become. Quick where few
+        trajectories have most of the mass; the number of prefixes can grow exponentially where none has.
+
+        Parameters
+        ----------
+        k : int
+        budget : int, optional
+            Most prefixes to take up, O(T L) time each. When it ends the search, the best trajectories met are
+            returned, `proven` says whether they are the best of all, and `bound` what may have been missed.
+        """
+        return best_all(self._batch, checks.count("k", k, 1), budget, self._limit)[0]
+
+    def sample(self, n: int, rng: Any = None) -> list[Labels]:
+        """Draw n trajectories exactly and independently; rng: NumPy Generator, seed or None."""
+        configs = self._batch.sample(n, rng)[0]
+        if not self._merge:
+            return [tuple(segment.label for segment in config) for config in configs]
+        return [compress(config) for config in configs]
+
+    def log_probability(self, trajectory: Any) -> float:
+        """Log probability of a trajectory: log of the summed probabilities of all configurations that have it."""
+        labels = self._checked(trajectory)
+        if not 0 < len(labels) <= self._size:
+            return 0.0 if len(labels) == self._size == 0 else -np.inf
+        held = self._places(labels).log_partitions(1)[0]
+        return float(held - self._batch.log_partition()[0])
+
+    def lattice(self, trajectory: Any) -> Any:
+        """The lattice of all configurations that have a trajectory; its labels are the places 0 .. c-1.
+
+        Questions about transition points are questions about it: `marginals().labels[t, i]` is the probability that
+        position t belongs to place i, `viterbi` the best way to place the transitions.
+        """
+        labels = self._checked(trajectory)
+        if not 0 < len(labels) <= self._size:
+            raise ValueError(
+                f"trajectory of length {len(labels)} is impossible: a sequence of length {self._size} has trajectories "
+                f"of length 1 .. {self._size}"
+            )
+        batch = type(self._batch)._of(self._places(labels), 1)
+        batch._possible(batch._core.log_partitions(1), f"the trajectory {labels}")
+        return batch[0]
+
+    def boundaries(self, trajectory: Any) -> Floats:
+        """(c, T) probability that place i starts at position t, given the trajectory; rows sum to 1."""
+        at = self.lattice(trajectory).marginals().labels
+        reached = np.cumsum(at[:, ::-1], axis=1)[:, ::-1].T  # [i, t]: place i has started by t
+        return np.maximum(np.diff(reached, axis=1, prepend=0.0), 0.0)
+
+    def _checked(self, trajectory: Any) -> Labels:
+        if isinstance(trajectory, (str, bytes)) or not isinstance(trajectory, Iterable):
+            raise ValueError(f"trajectory must be a sequence of labels, got {trajectory!r}")
+        given = list(trajectory)
+        labels = checks.integers(
+            "trajectory", np.array(given, np.int64 if not given else None), len(given), 0, self.n_labels - 1
+        )
+        if self._merge:
+            check_neighbours("trajectory", labels.tolist())
+        return tuple(labels.tolist())
+
+    def _places(self, labels: Labels) -> Core:
+        core = self._core
+        allowed = possible_places(self._size, len(labels))
+        columns = np.array(labels)
+        if core.known.allowed is not None:
+            allowed &= core.known.allowed[:, columns]
+        known = Constraints(allowed, core.known.ends)
+        if isinstance(core, DenseCore):
+            return _dense_places(core, columns, known)
+        return _pattern_places(core, columns, known, self._merge)
+
+
+def compress(labels: Iterable[int]) -> Labels:
+    """Labels with runs of equal ones merged."""
+    out: list[int] = []
+    for y in labels:
+        if not out or out[-1] != y:
+            out.append(int(y))
+    return tuple(out)
+
+
+def check_neighbours(name: str, labels: Sequence[Any]) -> None:
+    """Raise if a label stands twice in a row: on a chain that is one place."""
+    for i in range(1, len(labels)):
+        if labels[i] == labels[i - 1]:
+            raise ValueError(
+                f"{name}[{i}] = {labels[i]!r} is the label before it again: on a chain, equal neighbours are one place"
+            )
+
+
+def predict_all(batch: Batch[Any, Any], max_length: int | None = None) -> list[Labels]:
+    """The paper's labelling of every sequence."""
+    limit, core = _limit(max_length), batch._core
+    batch.log_partition()
+    labels, firsts, missing = core.native.compressed_labelling(batch._merges, limit, core.n_labels, batch.n_jobs)
+    if missing >= 0:
+        where = f" of sequence {missing}" if len(batch) > 1 else ""
+        raise ValueError(f"max_length = {max_length} leaves no trajectory{where} with a probability above 1e-300")
+    return _cut(labels, firsts)
+
+
+def best_all(
+    batch: Batch[Any, Any], k: int = 1, budget: int | None = None, max_length: int | None = None
+) -> list[BestTrajectories]:
+    """The k most probable trajectories of every sequence; see `Compressed.best`."""
+    limit, core = _limit(max_length), batch._core
+    work = _NO_LIMIT if budget is None else checks.count("budget", budget, 1)
+    batch.log_partition()
+    labels, firsts, sequences, probabilities, bounds, proven, expanded = core.native.compressed_best(
+        batch._merges, k, work, limit, core.n_labels, batch.n_jobs
+    )
+    trajectories = _cut(labels, firsts)
+    return [
+        BestTrajectories(
+            trajectories[first:last],
+            probabilities[first:last],
+            bool(proven[b]),
+            float(bounds[b]),
+            int(expanded[b]),
+        )
+        for b, (first, last) in enumerate(zip(sequences[:-1], sequences[1:], strict=True))
+    ]
+
+
+def possible_places(size: int, places: int) -> Bools:
+    """(T, c): place i at position t leaves room for the places before and after it."""
+    t, i = np.arange(size)[:, None], np.arange(places)
+    allowed: Bools = (i <= t) & (places - 1 - i <= size - 1 - t)
+    return allowed
+
+
+def _limit(max_length: int | None) -> int:
+    return _NO_LIMIT if max_length is None else checks.count("max_length", max_length, 1)
+
+
+def _cut(labels: Ints, firsts: Ints) -> list[Labels]:
+    flat = labels.tolist()
+    return [tuple(flat[a:b]) for a, b in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True)]
+
+
+def _dense_places(core: DenseCore, columns: Ints, known: Constraints) -> DenseCore:
+    n = len(columns)
+    moves = np.eye(n, dtype=np.bool_) | np.eye(n, k=1, dtype=np.bool_)
+    transition = np.where(moves, core.transition[..., columns[:, None], columns], -np.inf)
+    return replace(
+        core,
+        unary=np.ascontiguousarray(core.unary[:, columns]),
+        transition=np.ascontiguousarray(transition),
+        start=None if core.start is None else core.start[columns],
+        end=None if core.end is None else core.end[columns],
+        known=Constraints(known.allowed),
+    )
+
+
+def _pattern_places(core: PatternCore, columns: Ints, known: Constraints, merge: bool) -> PatternCore:
+    net = core.automaton
+    symbols, offsets, column = _core.place_patterns(net._symbols, net._offsets, columns.astype(np.int32), merge)
+    patterns = [tuple(symbols[a:b].tolist()) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    parts = (core.full, core.start, core.inside, core.end, core.by_length)
+    width = next((part.shape[-1] for part in parts if part is not None), 0)
+    # label patterns that have a column in the parts come first, so that theirs have one too
+    order = np.argsort(np.where(column < 0, 2, column >= width), kind="stable")
+    column = column[order]
+    kept = column[(column >= 0) & (column < width)]
+    forbidden = column < 0
+
+    def take(part: Floats | None) -> Floats | None:
+        return None if part is None else np.ascontiguousarray(part[..., kept])
+
+    starts = np.zeros(len(net.patterns)) if core.starts is None else core.starts
+    starts = np.where(forbidden, -np.inf, starts[..., np.maximum(column, 0)])
+    return replace(
+        core,
+        automaton=PatternAutomaton([patterns[z] for z in order], len(columns)),
+        extent=core.extent[np.maximum(column, 0)] & ~forbidden,
+        starts=np.ascontiguousarray(starts),
+        full=take(core.full),
+        start=take(core.start),
+        inside=take(core.inside),
+        end=take(core.end),
+        by_length=take(core.by_length),
+        known=known,
+    )
