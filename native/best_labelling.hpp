@@ -13,6 +13,10 @@ namespace scansion {
 // The best labelling of one sequence (paper 002, algorithms 4 and 5, with errata 3 of models.md): O(labels x patterns
 // alive) per position. p_t(q) is the best score of a history whose longest state is q; for a label y, the best
 // predecessor of node z is the best over states that end in pre z and in no longer pre z' of another node ending in y.
+//
+// Departs from the paper: states stand in the order of their suffix tree, where those that end in pre z are a range, so
+// that the predecessors of z are a range without the ranges of longer pre z'; the best of a stretch is a plain scan.
+//
 // Ties as everywhere: reading from the end, the smaller label wins; ranks remember it, as in viterbi.hpp.
 class BestLabelling {
  public:
@@ -20,91 +24,153 @@ class BestLabelling {
   void start(int64_t before) {
     score_.assign(static_cast<size_t>(before), kMinusInfinity);
     score_[before - 1] = 0.0;
-    suffix_.assign(static_cast<size_t>(before), 0);
-    suffix_[0] = -1;
+    state_ = {0};
+    stop_ = {static_cast<int32_t>(before)};
+    if (before > 1) state_.push_back(1), stop_.push_back(2);
     rank_.assign(static_cast<size_t>(before), 0);
     back_.clear();
   }
 
   // label (roots,) scores, -inf: not allowed; sum (nodes,) W without it
   void step(const PatternSetView& p, const double* label, const double* sum) {
-    const int32_t before = p.before;
-    state_suffix_.assign(static_cast<size_t>(p.states), 0);
+    group(p);
     nearest_.resize(static_cast<size_t>(p.nodes));  // state of a node, or of its longest suffix that is one
     for (int32_t n = 0; n < p.nodes; ++n) {
-      const int32_t k = p.node_state[n], above = n < p.roots ? 0 : nearest_[p.suffix[n]];
-      nearest_[n] = k < p.states ? k : above;
-      if (k < p.states) state_suffix_[k] = above;
+      const int32_t k = p.node_state[n];
+      nearest_[n] = k < p.states ? k : nearest_[p.suffix[n]];  // labels are states
     }
-    state_suffix_[0] = -1;
-    by_label_.assign(static_cast<size_t>(p.roots) + 1, 0);
-    for (int32_t n = p.roots; n < p.nodes; ++n) ++by_label_[p.label[n] + 1];
-    std::partial_sum(by_label_.begin(), by_label_.end(), by_label_.begin());
-    nodes_.resize(static_cast<size_t>(p.nodes - p.roots));
-    std::vector<int32_t> at(by_label_.begin(), by_label_.end() - 1);
-    for (int32_t n = p.roots; n < p.nodes; ++n) nodes_[at[p.label[n]]++] = n;
-
     next_.assign(static_cast<size_t>(p.states), kMinusInfinity);
     back_.emplace_back(static_cast<size_t>(p.states), -1);
     std::vector<int32_t>& back = back_.back();
-    node_at_.assign(static_cast<size_t>(before), -1);
     for (int32_t y = 0; y < p.roots; ++y) {
       if (!(label[y] > kMinusInfinity)) continue;
-      for (int32_t i = by_label_[y]; i < by_label_[y + 1]; ++i) node_at_[p.prefix[nodes_[i]]] = nodes_[i];
-      node_at_[0] = y;
-      best_ = score_;
-      from_.resize(static_cast<size_t>(before));
-      std::iota(from_.begin(), from_.end(), 0);
-      for (int32_t q = before - 1; q >= 0; --q) {  // extensions before suffixes
-        if (!(best_[q] > kMinusInfinity)) continue;
-        const int32_t n = node_at_[q];
-        if (n < 0) {
-          improve(best_[q], from_[q], best_[suffix_[q]], from_[suffix_[q]]);
-        } else {
-          const double x = best_[q] + (sum[n] + label[y]);
-          if (x > kMinusInfinity) improve(x, from_[q], next_[nearest_[n]], back[nearest_[n]]);
+      // nodes that end in y, by the place of their prefix; open_ holds those whose range is not over
+      int32_t at = 0;
+      open_.clear();
+      best_.clear();
+      open(y, p.before);
+      const double* score = score_.data();
+      const int32_t* rank = rank_.data();
+      const auto take = [&](int32_t to) {
+        Best best = best_.back();
+        for (int32_t i = at; i < to; ++i)
+          if (score[i] >= best.score)  // rarely
+            if (score[i] > best.score || (best.place >= 0 && rank[i] < rank[best.place])) best = {score[i], i};
+        at = std::max(at, to);
+        best_.back() = best;
+      };
+      const auto close = [&] {
+        take(open_.back().stop);
+        const int32_t n = open_.back().node, k = nearest_[n];
+        const Best best = best_.back();
+        if (best.place >= 0) {
+          const double x = best.score + (sum[n] + label[y]);
+          if (x > next_[k] || (x == next_[k] && back[k] >= 0 && rank_[best.place] < rank_[back[k]]))
+            next_[k] = x, back[k] = best.place;
         }
+        open_.pop_back();
+        best_.pop_back();
+      };
+      for (int32_t i = by_label_[y]; i < by_label_[y + 1]; ++i) {
+        const int32_t from = place_[p.prefix[nodes_[i]]];
+        while (open_.back().stop <= from) close();
+        take(from);
+        open(nodes_[i], stop_[from]);
       }
-      for (int32_t i = by_label_[y]; i < by_label_[y + 1]; ++i) node_at_[p.prefix[nodes_[i]]] = -1;
+      while (!open_.empty()) close();
     }
-    order_.clear();
-    double top = kMinusInfinity;
-    for (int32_t k = 0; k < p.states; ++k)
-      if (back[k] >= 0) order_.push_back(k), top = std::max(top, next_[k]);
-    for (const int32_t k : order_) next_[k] -= top;
-    std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
-      const int32_t x = p.label[p.state_node[a]], y = p.label[p.state_node[b]];
-      return x != y ? x < y : rank_[back[a]] < rank_[back[b]];
-    });
-    rank_.assign(static_cast<size_t>(p.states), 0);
-    for (size_t i = 0; i < order_.size(); ++i) rank_[order_[i]] = static_cast<int32_t>(i);
-    score_.swap(next_);
-    suffix_.swap(state_suffix_);
+    arrange(p, back);
   }
 
   // labels (T,) after all steps, of which the last may be the sequence's end; false: nothing is possible
   bool finish(const std::vector<const PatternSetView*>& sets, int64_t T, int32_t* labels) const {
     int32_t best = -1;
-    for (int32_t k = 0; k < static_cast<int32_t>(score_.size()); ++k)
-      if (score_[k] > kMinusInfinity &&
-          (best < 0 || score_[k] > score_[best] || (score_[k] == score_[best] && rank_[k] < rank_[best])))
-        best = k;
+    for (int32_t i = 0; i < static_cast<int32_t>(score_.size()); ++i)
+      if (score_[i] > kMinusInfinity &&
+          (best < 0 || score_[i] > score_[best] || (score_[i] == score_[best] && rank_[i] < rank_[best])))
+        best = i;
     if (best < 0) return false;
+    int32_t k = state_[best];
     for (int64_t t = static_cast<int64_t>(back_.size()) - 1; t >= 0; --t) {
-      if (t < T) labels[t] = sets[t]->label[sets[t]->state_node[best]];
-      best = back_[t][best];
+      if (t < T) labels[t] = sets[t]->label[sets[t]->state_node[k]];
+      k = back_[t][k];
     }
     return true;
   }
 
  private:
-  void improve(double x, int32_t from, double& score, int32_t& source) const {
-    if (x > score || (x == score && (source < 0 || rank_[from] < rank_[source]))) score = x, source = from;
+  struct Open {
+    int32_t node, stop;
+  };
+  struct Best {
+    double score;
+    int32_t place;
+  };
+  void open(int32_t node, int32_t stop) {
+    open_.push_back({node, stop});
+    best_.push_back({kMinusInfinity, -1});
   }
 
-  std::vector<double> score_, next_, best_;
-  std::vector<int32_t> suffix_, state_suffix_, rank_, nearest_, by_label_, nodes_, node_at_, from_, order_;
-  std::vector<std::vector<int32_t>> back_;
+  // nodes longer than a label by label, each list by the place of the prefix
+  void group(const PatternSetView& p) {
+    place_.resize(state_.size());
+    for (size_t i = 0; i < state_.size(); ++i) place_[state_[i]] = static_cast<int32_t>(i);
+    slot_.resize(state_.size());
+    for (int32_t j = 0; j < p.before; ++j) slot_[p.slot_state[j]] = j;
+    by_label_.assign(static_cast<size_t>(p.roots) + 1, 0);
+    for (int32_t n = p.roots; n < p.nodes; ++n) ++by_label_[p.label[n] + 1];
+    std::partial_sum(by_label_.begin(), by_label_.end(), by_label_.begin());
+    nodes_.resize(static_cast<size_t>(p.nodes - p.roots));
+    end_.assign(by_label_.begin(), by_label_.end() - 1);
+    for (const int32_t q : state_)
+      for (int32_t k = p.entries[slot_[q]]; k < p.entries[slot_[q] + 1]; ++k)
+        nodes_[end_[p.label[p.entry_node[k]]]++] = p.entry_node[k];
+  }
+
+  // scores and ranks of the new states in the order of their suffix tree; back: places -> states
+  void arrange(const PatternSetView& p, std::vector<int32_t>& back) {
+    order_.clear();
+    double top = kMinusInfinity;
+    for (int32_t k = 0; k < p.states; ++k)
+      if (back[k] >= 0) order_.push_back(k), top = std::max(top, next_[k]);
+    std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
+      const int32_t x = p.label[p.state_node[a]], y = p.label[p.state_node[b]];
+      return x != y ? x < y : rank_[back[a]] < rank_[back[b]];
+    });
+    for (int32_t& k : back)
+      if (k >= 0) k = state_[k];
+    state_ = {0};
+    for (int32_t r = 0; r < p.roots; ++r) {
+      state_.push_back(1 + r);
+      for (int32_t k = p.label_states[r]; k < p.label_states[r + 1]; ++k) state_.push_back(k);
+    }
+    const int32_t count = static_cast<int32_t>(state_.size());
+    place_.resize(state_.size());
+    for (int32_t i = 0; i < count; ++i) place_[state_[i]] = i;
+    stop_.assign(state_.size(), 0);
+    for (int32_t i = count - 1; i >= 0; --i) {
+      stop_[i] = std::max(stop_[i], i + 1);
+      if (i == 0) break;
+      const int32_t n = p.state_node[state_[i]];
+      const int32_t above = n < p.roots ? 0 : place_[nearest_[p.suffix[n]]];
+      stop_[above] = std::max(stop_[above], stop_[i]);
+    }
+    score_.assign(state_.size(), kMinusInfinity);
+    rank_.assign(state_.size(), 0);
+    for (size_t i = 0; i < order_.size(); ++i) {
+      score_[place_[order_[i]]] = next_[order_[i]] - top;
+      rank_[place_[order_[i]]] = static_cast<int32_t>(i);
+    }
+  }
+
+  // states in the order of their suffix tree: (before,)
+  std::vector<double> score_;
+  std::vector<int32_t> state_, stop_, rank_;  // the state, end of what extends it, rank of its best history
+  std::vector<double> next_;                  // (states,)
+  std::vector<int32_t> place_, slot_, nearest_, by_label_, nodes_, end_, order_;
+  std::vector<Open> open_;
+  std::vector<Best> best_;
+  std::vector<std::vector<int32_t>> back_;  // by position (states,): state before
 };
 
 }  // namespace scansion

@@ -192,9 +192,7 @@ def known_segments(targets: Targets) -> tuple[Ints, Ints, Bools]:
     return start, stop, (targets.labels[start] >= 0) & (targets.ends[stop - 1] == 1)
 
 
-def _seen_patterns(
-    targets: Targets, offsets: Ints, order: int, least: Callable[[int], float]
-) -> list[Pattern]:
+def _seen_patterns(targets: Targets, offsets: Ints, order: int, least: Callable[[int], float]) -> list[Pattern]:
     """Label patterns of length 2 .. order + 1 in unbroken stretches of known segments, least(order) times or more.
 
     Sorted by length, then by labels.

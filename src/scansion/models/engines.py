@@ -49,9 +49,7 @@ def best_labels(model: FlatModel, inputs: Inputs, held: Constraints | None, n_jo
         allowed = np.ascontiguousarray(held.allowed).view(np.uint8)
     nothing = np.zeros(len(inputs.data), np.uint8)
     labels = np.full(n, -1, np.int32)
-    objective = _core.FlatObjective(
-        model.native, native_data(inputs), labels, None, nothing, allowed, None, None, None
-    )
+    objective = _core.FlatObjective(model.native, native_data(inputs), labels, None, nothing, allowed, None, None, None)
     out = np.zeros(n, np.int32)
     objective.decode(model.weights, allowed is not None, out, n_jobs)
     return out

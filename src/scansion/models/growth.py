@@ -53,9 +53,7 @@ def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -
     y = list(y)
     targets, labels = crf._targets(y, data.lengths, None, 1, extend=True)
     least = crf._rules().least
-    names = [
-        tuple(labels[i] for i in pattern) for pattern in _seen_patterns(targets, data.offsets, crf.order, least)
-    ]
+    names = [tuple(labels[i] for i in pattern) for pattern in _seen_patterns(targets, data.offsets, crf.order, least)]
     chosen = [p for p in names if len(p) == 2]
     pool = [p for p in names if len(p) > 2]
     step = -(-plan["budget"] // plan["rounds"])

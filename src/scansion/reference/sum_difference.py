@@ -7,7 +7,8 @@ without its last symbol, in ``P_{t-1}``; ``W_t(z) = W_t(suf_t(z)) + w_t(z)``, ``
 - ``alpha_t(z) = exp(W_t(z)) (gamma_{t-1}(pre z) - sum over z' with suf_t(z') = z of gamma_{t-1}(pre z'))``
 - ``gamma_t(z) = alpha_t(z) + sum over z' with suf_t(z') = z of gamma_t(z')``, ``Z = gamma_T(empty)``
 - ``beta_t(z) = delta_t(z) + beta_t(suf_t(z))``, ``beta_t(empty) = delta_t(empty)``
-- ``delta_{t-1}(q) = sum over z with pre z = q of beta_t(z) e^{W_t(z)} - (0 if suf is empty else beta_t(suf) e^{W_t(suf)})``
+- ``delta_{t-1}(q) = sum over z with pre z = q of beta_t(z) e^{W_t(z)} - beta_t(suf z) e^{W_t(suf z)}``, without the
+  second term where suf z is empty
 - ``sigma_t(z) = alpha_t(z) beta_t(z) + sum over z' with suf_t(z') = z of sigma_t(z')``, ``P(z at t) = sigma_t(z) / Z``
 
 Departs from the paper as errata 1 to 3 of models.md say. BOS is a symbol before position 0, EOS the only label of one
@@ -85,7 +86,7 @@ def sum_difference(
     fires: npt.ArrayLike | None = None,
     allowed: npt.ArrayLike | None = None,
 ) -> tuple[float, FloatArray]:
-    """log Z and the posteriors (T, P) of the patterns where they fire; T > 0.
+    """Log Z and the posteriors (T, P) of the patterns where they fire; T > 0.
 
     Parameters
     ----------
