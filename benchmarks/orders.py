@@ -30,21 +30,9 @@ from experiments.report import machine
 
 
 def letters() -> tuple[list[Any], list[Any]]:
-    X: list[Any] = []
-    y: list[Any] = []
-    tokens: list[Any] = []
-    labels: list[Any] = []
-    with gzip.open(find("letters/letter.data"), "rt") as lines:
-        for line in lines:
-            fields = line.split("\t")
-            tokens.append([f"p{i}" for i, pixel in enumerate(fields[6:134]) if pixel == "1"])
-            labels.append(fields[1])
-            if fields[2] == "-1":
-                if fields[5] == "0":
-                    X.append(tokens)
-                    y.append(labels)
-                tokens, labels = [], []
-    return X, y
+    from experiments.letters import read
+
+    return read(find("letters/letter.data"))[0]
 
 
 def shape(word: str) -> str:

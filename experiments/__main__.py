@@ -12,7 +12,7 @@ from pathlib import Path
 from experiments.data import MissingDataError
 from experiments.report import Options
 
-NAMES = ("bibliography", "punctuation", "partial", "chunking", "robot", "strokes", "words")
+NAMES = ("bibliography", "punctuation", "partial", "chunking", "robot", "strokes", "words", "letters", "synthetic")
 RESULTS = Path(__file__).parent / "results"
 
 

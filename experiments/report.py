@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ class Report:
     tables: list[Table] = field(default_factory=list)
     results: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    plots: dict[str, Callable[[Path], None]] = field(default_factory=dict)  # file name -> what draws it
 
     def markdown(self, command: str) -> str:
         parts = [f"# {self.title}", f"`{command}`; {machine()}", *(table.markdown() for table in self.tables)]
@@ -58,6 +59,13 @@ class Report:
         paths[0].write_text(self.markdown(command), encoding="utf-8")
         content = {"experiment": self.name, "command": command, "machine": machine(), "results": self.results}
         paths[1].write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        for name, draw in self.plots.items():
+            try:
+                draw(directory / name)
+            except ModuleNotFoundError as missing:  # a report can be read without its plots
+                print(f"{name} was not drawn: {missing}", file=sys.stderr)
+                continue
+            paths.append(directory / name)
         return paths
 
 

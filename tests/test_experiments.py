@@ -38,7 +38,9 @@ def test_files_are_found_compressed_or_not(tmp_path, monkeypatch):
         find("set/other.txt")
 
 
-@pytest.mark.parametrize("name", [name for name in command.NAMES if name != "robot"])  # which is simulated
+@pytest.mark.parametrize(
+    "name", [name for name in command.NAMES if name not in ("robot", "synthetic")]
+)  # which is simulated
 def test_an_experiment_without_its_data_is_skipped(name, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SCANSION_DATA", str(tmp_path))
     assert command.main([name, "--out", str(tmp_path / "results")]) == 0
