@@ -4,9 +4,9 @@
 
 letters: fold 0 of the handwritten words, 26 labels, the set pixels as attributes. xpos: UD English EWT, 49 tags; the
 word, suffixes of 1 to 3 letters and the shape of a word and of its neighbours. Always-on features of all label patterns
-seen in training; the rows "min_freq" leave out those of order 2 and more that are rare. Each time is the best of several
-evaluations on one thread, in processor time, which is steadier than wall time where other work is done. Memory is the
-growth of the process at its peak, the data set not counted; each row runs in a process of its own.
+seen in training; the rows "min_freq" leave out those of order 2 and more that are rare. Each time is the best of
+several evaluations on one thread, in processor time, which is steadier than wall time where other work is done. Memory
+is the growth of the process at its peak, the data set not counted; each row runs in a process of its own.
 
 Data are looked for as `experiments` does: ../shared/data, or SCANSION_DATA.
 """
@@ -127,7 +127,7 @@ def rows(names: list[str], orders: list[int], quick: bool) -> list[tuple[str, in
         for order in orders:
             result.append((name, order, "sum-difference" if order > 1 else "automaton", 0.0))
         if name == "xpos":
-            for least in (5, 20):
+            for least in (5, 20, 100):
                 result += [(name, order, "sum-difference", (0, 0, least)) for order in orders if order in (2, 3)]
         if 1 in orders:
             result.append((name, 1, "sum-difference", 0.0))

@@ -1,9 +1,9 @@
 """Handwritten words: paper 001, section 3.1.2, figure 3.
 
 Ten runs: train on one fold (about 600 words), test on the other nine. Order 0: the set pixels of a letter's image;
-order k: indicators of the label patterns of length 2 .. k + 1 seen in training. sigma = 1. The figure's values are not in
-the paper's text; its claim is that accuracy rises strongly with the order, while patterns and time per iteration grow no
-more than linearly.
+order k: indicators of the label patterns of length 2 .. k + 1 seen in training. sigma = 1. The figure's values are not
+in the paper's text; its claim is that accuracy rises strongly with the order, while patterns and time per iteration
+grow no more than linearly.
 """
 
 from __future__ import annotations

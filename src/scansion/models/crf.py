@@ -93,6 +93,7 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
 
     _segments = False
     _kind = "crf"
+    growth_log_: list[dict[str, Any]]
 
     def __init__(
         self,

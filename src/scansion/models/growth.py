@@ -59,7 +59,8 @@ def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -
     step = -(-plan["budget"] // plan["rounds"])
     log: list[dict[str, Any]] = []
     best: tuple[float, list[Any], FlatModel] | None = None
-    model, added = None, {}
+    model: FlatModel | None = None
+    added: dict[Any, float] = {}
     budget = plan["budget"]
     while True:
         probe = _with(crf, chosen, model, max_iterations=plan["iterations"])
