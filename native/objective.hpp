@@ -326,7 +326,7 @@ class FlatObjective {
   template <class One>
   double over_chunks(int64_t threads, double* gradient, const One& one) {
     const int64_t n = m_.weights;
-    const Chunks chunks(data_.sequences, n > 100000 ? 8 : 16);
+    const Chunks chunks(data_.sequences, n > 100000 ? 6 : 16);  // each has a gradient of its own
     buffers_.resize(static_cast<size_t>(chunks.chunks));
     std::vector<double> losses(static_cast<size_t>(chunks.chunks), 0.0);
     std::vector<std::unique_ptr<SequenceScores>> scores(std::max<int64_t>(1, threads));
