@@ -80,19 +80,19 @@ bool segment_end_rows(const SegmentView& view, const TopologyView& net, SegmentW
   return sweep.by_key(v);
 }
 
-void sum_difference_forward(const SumDifferenceView& view, SumDifferenceWork& work, bool lanes) {
-  if (lanes)
-    SumDifference<Vec>(view, work).forward();
-  else
-    SumDifference<Solo>(view, work).forward();
+void sum_difference_forward(const SumDifferenceView& view, SumDifferenceWork& work) {
+  SumDifference(view, work).forward();
 }
 
-void sum_difference_backward(const SumDifferenceView& view, SumDifferenceWork& work, bool lanes, bool answer,
-                             double* posterior, const PatternSums* const* sums, double* const* patterns) {
-  if (lanes)
-    SumDifference<Vec>(view, work).backward(answer, posterior, sums, patterns);
-  else
-    SumDifference<Solo>(view, work).backward(answer, posterior, sums, patterns);
+void sum_difference_backward(const SumDifferenceView& view, SumDifferenceWork& work, bool answer, double* posterior,
+                             const PatternSums* const* sums) {
+  SumDifference(view, work).backward(answer, posterior, sums);
+}
+
+void sum_difference_local(const LocalView& view, LocalWork& work, double* posterior, double* const* patterns) {
+  const LocalSumDifference sweep(view, work);
+  sweep.forward();
+  sweep.backward(posterior, patterns);
 }
 
 void exp_array(const double* x, int64_t n, double* out) {
@@ -118,6 +118,7 @@ constexpr Kernels table = {
     segment_end_rows,
     sum_difference_forward,
     sum_difference_backward,
+    sum_difference_local,
     sum_rows,
     add_to_rows,
     mix_rows,

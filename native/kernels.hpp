@@ -26,10 +26,11 @@ struct Kernels {
   double (*segment_table)(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work);
   // scores of all segments that end at v into work.rows; returns whether rows go by key, not by extent class
   bool (*segment_end_rows)(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v);
-  // sum_difference.hpp, for one sequence or (lanes) four side by side; answers as in its backward()
-  void (*sum_difference_forward)(const SumDifferenceView& view, SumDifferenceWork& work, bool lanes);
-  void (*sum_difference_backward)(const SumDifferenceView& view, SumDifferenceWork& work, bool lanes, bool answer,
-                                  double* posterior, const PatternSums* const* sums, double* const* patterns);
+  // sum_difference.hpp: four sequences side by side; one by itself
+  void (*sum_difference_forward)(const SumDifferenceView& view, SumDifferenceWork& work);
+  void (*sum_difference_backward)(const SumDifferenceView& view, SumDifferenceWork& work, bool answer,
+                                  double* posterior, const PatternSums* const* sums);
+  void (*sum_difference_local)(const LocalView& view, LocalWork& work, double* posterior, double* const* patterns);
   // out (stride,) += the named rows of a table; the named rows += factor * x where mask is 1 (null: everywhere)
   void (*sum_rows)(const double* table, int64_t stride, const int32_t* rows, int64_t n, double* out);
   void (*add_to_rows)(double* table, const double* mask, int64_t stride, const int32_t* rows, int64_t n,

@@ -23,9 +23,13 @@ class FlatObjective {
   void use_sum_difference() {
     const uint8_t* status = target_.status;
     const bool plain = std::none_of(status, status + data_.sequences, [](uint8_t x) { return x == kTrajectory; });
-    if (!variable_order_ && plain) variable_order_ = std::make_unique<VariableOrder>(m_, data_, target_, *automaton_);
+    if (plain) make_variable_order().prepare_loss();
   }
-  VariableOrder* variable_order() const { return variable_order_.get(); }
+  // Chains only: as VariableOrder::decode.
+  void decode(const double* w, bool known, int32_t* labels, int64_t threads) {
+    make_variable_order().decode(w, known, labels, threads);
+  }
+  const VariableOrder* variable_order() const { return variable_order_.get(); }
 
   // Trajectories of the sequences of status 3: labels, cut at offsets (B + 1). merge: runs of equal labels are one.
   void set_trajectories(const int64_t* offsets, const int32_t* labels, bool merge) {
@@ -195,6 +199,11 @@ class FlatObjective {
   }
 
  private:
+  VariableOrder& make_variable_order() {
+    if (!variable_order_) variable_order_ = std::make_unique<VariableOrder>(m_, data_, target_, *automaton_);
+    return *variable_order_;
+  }
+
   double sum_difference_loss(const double* w, double* gradient, int64_t threads) {
     std::vector<double> block;
     TransitionWeights shared;

@@ -2,9 +2,9 @@
 // models.md, section 1).
 //
 // P_t holds the labels, every pattern with a feature that fires at t, and the prefixes that later positions need: z
-// firing at t' puts its first |z| - (t' - t) symbols into P_t. Patterns with an always-on feature fire everywhere, so
-// their part of P_t, the base, depends on t only near the start, where long patterns do not fit yet. Sets are built
-// once for a data set; positions with equal sets, equal states and an equal set before them share one.
+// firing at t' puts its first |z| - (t' - t) symbols into P_t. Patterns with an always-on feature fire everywhere: their
+// part of P_t, the base, depends on t only near the start, where long patterns do not fit yet, and all sequences share
+// it. What attributes add to the base at a position, the extras, is kept as three lists of numbers; equal lists are one.
 //
 // A pattern that begins with BOS and has n symbols lives at t = n - 2 only. The end of the sequence is one more
 // position with one root, EOS, if patterns know it.
@@ -12,93 +12,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <numeric>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "pattern_automaton.hpp"
+#include "pattern_strings.hpp"
+#include "views.hpp"
 
 namespace scansion {
-
-// All symbol strings that can be in a set: the automaton's states, and the patterns that are no states.
-class PatternStrings {
- public:
-  explicit PatternStrings(const PatternAutomaton& net) : labels_(net.labels()) {
-    const int64_t S = net.states(), P = net.patterns();
-    root_ = net.root();
-    for (int64_t p = 0; p < S; ++p)
-      add(net.state_parent(p), net.state_suffix(p), net.state_last(p), net.length(p));
-    pattern_string_.assign(static_cast<size_t>(P), -1);
-    for (int64_t z = 0; z < P; ++z) {
-      if (net.ends(z)) continue;
-      const int32_t p = net.pattern_state(z), y = net.pattern_label(z), q = net.next(p, y);
-      if (net.length(q) == net.pattern_length(z)) {
-        pattern_string_[z] = q;
-      } else {
-        pattern_string_[z] = add(p, -1, y, net.pattern_length(z));
-        fresh_.push_back(static_cast<int32_t>(z));
-      }
-    }
-    const auto longest = [&](int32_t p, int32_t y) {  // longest string that is a suffix of p y
-      const int32_t q = net.next(p, y), z = net.match(p, y);
-      return z >= 0 && net.pattern_length(z) > net.length(q) ? pattern_string_[z] : q;
-    };
-    for (const int32_t z : fresh_)
-      suffix_[pattern_string_[z]] = longest(net.state_suffix(net.pattern_state(z)), net.pattern_label(z));
-    // states: a pattern may be a longer suffix than any state
-    for (int32_t p = 0; p < S; ++p)
-      if (net.length(p) > 1) suffix_[p] = longest(net.state_suffix(net.state_parent(p)), net.state_last(p));
-    for (int64_t z = 0; z < P; ++z)
-      if (net.ends(z)) {
-        end_patterns_.push_back(static_cast<int32_t>(z));
-        pattern_string_[z] = add(net.pattern_state(z), -1, kEos, net.pattern_length(z));
-      }
-    for (const int32_t z : end_patterns_)
-      suffix_[pattern_string_[z]] = net.pattern_suffix(z) < 0 ? -1 : pattern_string_[net.pattern_suffix(z)];
-    bos_.resize(prefix_.size());
-    string_pattern_.assign(prefix_.size(), -1);
-    for (int64_t z = 0; z < P; ++z) string_pattern_[pattern_string_[z]] = static_cast<int32_t>(z);
-    longest_ = 1;
-    for (size_t s = 0; s < prefix_.size(); ++s) {
-      int32_t first = static_cast<int32_t>(s);
-      while (prefix_[first] >= 0 && prefix_[first] != root_) first = prefix_[first];
-      bos_[s] = last_[first] == kBos;
-      any_bos_ = any_bos_ || bos_[s];
-      longest_ = std::max(longest_, static_cast<int64_t>(length_[s]));
-    }
-  }
-
-  int64_t size() const { return static_cast<int64_t>(prefix_.size()); }
-  int64_t labels() const { return labels_; }
-  int32_t root() const { return root_; }
-  int64_t longest() const { return longest_; }
-  bool any_bos() const { return any_bos_; }
-  int32_t prefix(int32_t s) const { return prefix_[s]; }
-  int32_t suffix(int32_t s) const { return suffix_[s]; }
-  int32_t last(int32_t s) const { return last_[s]; }
-  int32_t length(int32_t s) const { return length_[s]; }
-  int32_t pattern(int32_t s) const { return string_pattern_[s]; }
-  int32_t string(int64_t z) const { return pattern_string_[z]; }
-  const std::vector<int32_t>& end_patterns() const { return end_patterns_; }
-  bool fits(int32_t s, int64_t t) const { return bos_[s] ? length_[s] == t + 2 : length_[s] <= t + 1; }
-
- private:
-  int32_t add(int32_t prefix, int32_t suffix, int32_t last, int32_t length) {
-    prefix_.push_back(prefix);
-    suffix_.push_back(suffix);
-    last_.push_back(last);
-    length_.push_back(length);
-    return static_cast<int32_t>(prefix_.size()) - 1;
-  }
-  int64_t labels_, longest_ = 1;
-  int32_t root_ = 0;
-  bool any_bos_ = false;
-  std::vector<int32_t> prefix_, suffix_, last_, length_;
-  std::vector<uint8_t> bos_;
-  std::vector<int32_t> string_pattern_, pattern_string_, fresh_, end_patterns_;
-};
 
 // One set with its arrays, in one block.
 class PatternSet {
@@ -207,46 +130,62 @@ class PatternSet {
     view_.active = static_cast<int32_t>(active_node.size());
     view_.before = before_states;
     view_.inner = static_cast<int32_t>(inner_node.size());
-    const std::vector<int32_t>* parts[] = {&suffix,      &prefix,       &label,      &children,    &inner_node,
-                                           &state_node,  &node_state,   &active_node, &active_suffix, &node_active,
-                                           &entries,     &entry_node,   &entry_suffix, &state_entries, &state_entry,
-                                           &pattern,     &label_states, &active_state, &active_prefix, &slot_state};
-    const int32_t** pointers[] = {&view_.suffix,     &view_.prefix,     &view_.label,        &view_.children,
-                                  &view_.inner_node, &view_.state_node, &view_.node_state,   &view_.active_node,
-                                  &view_.active_suffix, &view_.node_active, &view_.entries,  &view_.entry_node,
-                                  &view_.entry_suffix, &view_.state_entries, &view_.state_entry, &pattern_,
-                                  &view_.label_states, &view_.active_state, &view_.active_prefix, &view_.slot_state};
+    const std::pair<const std::vector<int32_t>*, const int32_t**> parts[] = {
+        {&suffix, &view_.suffix},
+        {&prefix, &view_.prefix},
+        {&label, &view_.label},
+        {&children, &view_.children},
+        {&inner_node, &view_.inner_node},
+        {&state_node, &view_.state_node},
+        {&node_state, &view_.node_state},
+        {&label_states, &view_.label_states},
+        {&active_node, &view_.active_node},
+        {&active_state, &view_.active_state},
+        {&active_prefix, &view_.active_prefix},
+        {&active_suffix, &view_.active_suffix},
+        {&slot_state, &view_.slot_state},
+        {&entries, &view_.entries},
+        {&entry_node, &view_.entry_node},
+        {&entry_suffix, &view_.entry_suffix},
+        {&state_entries, &view_.state_entries},
+        {&state_entry, &view_.state_entry},
+        {&pattern, &pattern_},
+    };
     size_t total = 0;
-    for (const auto* part : parts) total += part->size();
+    for (const auto& part : parts) total += part.first->size();
     block_.reserve(total);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; ++i) {
-      *pointers[i] = block_.data() + block_.size();
-      block_.insert(block_.end(), parts[i]->begin(), parts[i]->end());
+    for (const auto& part : parts) {
+      *part.second = block_.data() + block_.size();
+      block_.insert(block_.end(), part.first->begin(), part.first->end());
     }
   }
   PatternSet(const PatternSet&) = delete;
   PatternSet& operator=(const PatternSet&) = delete;
 
+  // the state that a string is in the set `before`, null: the start; -1: none
+  static int32_t state_before(const PatternStrings& all, const PatternSet* before, int32_t string) {
+    if (string == all.root()) return 0;
+    if (!before) return 1;  // BOS
+    if (all.length(string) == 1) return 1 + all.last(string);
+    return before->state(string);
+  }
+
   const PatternSetView& view() const { return view_; }
   // the pattern that node n is, or -1; labels have -1, their scores are elsewhere
   int32_t pattern(int64_t n) const { return pattern_[n]; }
-  // the node of a string that lives here
+  // the node of a string that lives here, or -1
   int32_t node(int32_t string) const { return find(node_of_, string); }
+  // the state of a string of two symbols or more, or -1
+  int32_t state(int32_t string) const { return find(state_of_, string); }
   int64_t bytes() const {
     return static_cast<int64_t>(sizeof *this + sizeof(int32_t) * (block_.size() + 2 * (node_of_.size() + state_of_.size())));
   }
 
  private:
   static int32_t find(const Places& places, int32_t string) {
-    return std::lower_bound(places.begin(), places.end(), std::pair<int32_t, int32_t>(string, -1))->second;
+    const auto i = std::lower_bound(places.begin(), places.end(), std::pair<int32_t, int32_t>(string, -1));
+    return i != places.end() && i->first == string ? i->second : -1;
   }
-  static int32_t state_before(const PatternStrings& all, const PatternSet* before, int32_t string) {
-    if (string == all.root()) return 0;
-    if (!before) return 1;  // BOS
-    if (all.length(string) == 1) return 1 + all.last(string);
-    return find(before->state_of_, string);
-  }
-
   PatternSetView view_;
   const int32_t* pattern_ = nullptr;
   std::vector<int32_t> block_;
@@ -256,106 +195,196 @@ class PatternSet {
 // The sets of all positions of a data set.
 class PatternSets {
  public:
-  // always (patterns,): patterns that fire at every position
-  PatternSets(const PatternAutomaton& net, const std::vector<uint8_t>& always) : all_(net) {
+  // always (patterns,): patterns that fire at every position. extras: there will be some
+  PatternSets(const PatternAutomaton& net, const std::vector<uint8_t>& always, bool extras) : all_(net) {
     std::vector<uint8_t> in(static_cast<size_t>(all_.size()), 0);
+    std::vector<int32_t> found;
     for (int64_t z = 0; z < net.patterns(); ++z)
-      if (always[z] && net.pattern_length(z) > 1) put(in, net.ends(z) ? all_.prefix(all_.string(z)) : all_.string(z));
-    for (int32_t s = 0; s < all_.size(); ++s)
-      if (in[s]) base_.push_back(s);
-    for (const int32_t z : all_.end_patterns())
-      if (always[z]) base_end_.push_back(all_.string(z));
+      if (always[z] && net.pattern_length(z) > 1) put(in, found, all_.string(z));
+    // no extra is a suffix of what the base has: extras hang below the base, whose links stay as they are
+    for (size_t i = 0; extras && i < found.size(); ++i)
+      for (int32_t s = all_.suffix(found[i]); s >= 0 && s != all_.root(); s = all_.suffix(s)) put(in, found, s);
+    std::vector<int32_t> body, end, states;
     std::vector<uint8_t> prefix(static_cast<size_t>(all_.size()), 0);
-    for (const int32_t s : base_) prefix[all_.prefix(s)] = 1;
-    for (const int32_t s : base_end_) prefix[all_.prefix(s)] = 1;
-    for (const int32_t s : base_)
-      if (prefix[s]) base_states_.push_back(s);
+    for (const int32_t s : found) {
+      if (all_.last(s) == kEos)
+        end.push_back(s);
+      else if (all_.length(s) > 1)
+        body.push_back(s);
+      prefix[all_.prefix(s)] = 1;
+    }
+    std::sort(body.begin(), body.end());
+    std::sort(end.begin(), end.end());
+    for (const int32_t s : body)
+      if (prefix[s]) states.push_back(s);
+    const auto fitting = [&](const std::vector<int32_t>& strings, int64_t t) {
+      std::vector<int32_t> out;
+      for (const int32_t s : strings)
+        if (fits(s, t)) out.push_back(s);
+      return out;
+    };
+    for (int64_t t = 0; t <= all_.longest(); ++t)
+      base_.push_back(std::make_unique<PatternSet>(all_, fitting(body, t), fitting(states, t),
+                                                   t ? base_.back().get() : nullptr, false));
+    for (int64_t T = 1; has_end() && T <= all_.longest(); ++T)
+      ends_.push_back(std::make_unique<PatternSet>(all_, fitting(end, T), std::vector<int32_t>(), base_[T - 1].get(), true));
   }
 
   const PatternStrings& strings() const { return all_; }
   bool has_end() const { return !all_.end_patterns().empty(); }
-  int64_t count() const { return static_cast<int64_t>(sets_.size()); }
-  const PatternSet& set(int64_t i) const { return *sets_[i]; }
-  int64_t bytes() const {
-    int64_t sum = 0;
-    for (const auto& s : sets_) sum += s->bytes();
-    return sum;
+  // positions that have a set, of a sequence of length T
+  int64_t positions(int64_t T) const { return T + (T > 0 && has_end() ? 1 : 0); }
+  // whether a string can end at position t; one with EOS: whether its sequence can have length t
+  bool fits(int32_t s, int64_t t) const {
+    if (all_.last(s) != kEos) return all_.fits(s, t);
+    return all_.prefix(s) == all_.root() || all_.fits(all_.prefix(s), t - 1);
   }
 
-  // The sets of one sequence of T > 0 positions, as indices: one for each position, and one for its end if has_end().
-  // fired[t]: strings of patterns that fire at t beside those that always do, sorted, all of them fitting there;
-  // empty vector of vectors: none. Strings of end patterns are in fired[T], which may be missing.
-  std::vector<int32_t> sequence(int64_t T, const std::vector<std::vector<int32_t>>& fired) {
-    std::vector<std::vector<int32_t>> alive(static_cast<size_t>(T) + 1), states(static_cast<size_t>(T) + 1);
-    std::vector<int32_t> next;  // what t + 1 needs beside the base
-    for (int64_t t = T; t >= 0; --t) {
-      std::vector<int32_t>& here = alive[t];
-      here = std::move(next);
-      states[t] = here;
-      if (t < static_cast<int64_t>(fired.size())) here.insert(here.end(), fired[t].begin(), fired[t].end());
-      sort_unique(here);
-      next.clear();
-      for (const int32_t s : here)
-        if (all_.length(all_.prefix(s)) > 1) next.push_back(all_.prefix(s));
-      sort_unique(next);
-    }
-    std::vector<int32_t> out;
-    int32_t before = -1;  // set one position earlier
-    for (int64_t t = 0; t < T + (has_end() ? 1 : 0); ++t) {
-      const bool end = t == T;
-      const int64_t kind = end ? -1 - std::min(T, all_.longest()) : std::min(t, all_.longest());
-      const Key key{kind, before < 0 ? -1 : states_of_[before], alive[t], states[t]};
-      auto found = index_.find(key);
-      if (found == index_.end()) {
-        std::vector<int32_t> strings = alive[t], wanted = states[t];
-        if (end) {
-          for (const int32_t s : base_end_)
-            if (fits_before(all_.prefix(s), T)) strings.push_back(s);
-        } else {
-          for (const int32_t s : base_)
-            if (all_.length(s) > 1 && all_.fits(s, t)) strings.push_back(s);
-          for (const int32_t s : base_states_)
-            if (all_.length(s) > 1 && all_.fits(s, t)) wanted.push_back(s);
-        }
-        sort_unique(strings);
-        sort_unique(wanted);
-        sets_.push_back(std::make_unique<PatternSet>(all_, strings, wanted, before < 0 ? nullptr : sets_[before].get(), end));
-        states_of_.push_back(state_lists_.emplace(wanted, static_cast<int32_t>(state_lists_.size())).first->second);
-        found = index_.emplace(key, static_cast<int32_t>(sets_.size()) - 1).first;
-      }
-      before = found->second;
-      out.push_back(before);
+  // base sets, of positions and then of ends
+  int64_t count() const { return static_cast<int64_t>(base_.size() + ends_.size()); }
+  const PatternSet& set(int64_t i) const {
+    return i < static_cast<int64_t>(base_.size()) ? *base_[i] : *ends_[i - static_cast<int64_t>(base_.size())];
+  }
+  // number of the base set of position t of T, t = T being the end
+  int32_t base(int64_t t, int64_t T) const {
+    const int64_t n = all_.longest();
+    return static_cast<int32_t>(t < T ? std::min(t, n) : static_cast<int64_t>(base_.size()) + std::min(T, n) - 1);
+  }
+
+  // Extras of one position: their strings, by length and number, and those that the next position asks for.
+  struct Extras {
+    std::vector<int32_t> nodes, states;
+  };
+  // fired[t] for t = 0 .. T (the end): strings of patterns that fire there beside those that always do, all fitting.
+  std::vector<Extras> extras(int64_t T, std::vector<std::vector<int32_t>> fired) const {
+    std::vector<Extras> out(static_cast<size_t>(positions(T)));
+    std::vector<int32_t> wanted;  // what t + 1 needs, its base not counted
+    for (int64_t t = positions(T) - 1; t >= 0; --t) {
+      const PatternSet& here = set(base(t, T));
+      std::vector<int32_t>& nodes = out[t].nodes;
+      for (const int32_t s : wanted)
+        if (here.state(s) < 0) out[t].states.push_back(s);
+      nodes = std::move(fired[t]);
+      nodes.insert(nodes.end(), wanted.begin(), wanted.end());
+      nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [&](int32_t s) { return here.node(s) >= 0; }), nodes.end());
+      std::sort(nodes.begin(), nodes.end(), [&](int32_t a, int32_t b) { return before(a, b); });
+      nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+      wanted.clear();
+      for (const int32_t s : nodes)
+        if (all_.length(all_.prefix(s)) > 1) wanted.push_back(all_.prefix(s));
+      std::sort(wanted.begin(), wanted.end());
+      wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
     }
     return out;
   }
+  // the node of a string at position t of T
+  int32_t node(const Extras& here, int64_t t, int64_t T, int32_t string) const {
+    const PatternSet& base_set = set(base(t, T));
+    const int32_t n = base_set.node(string);
+    return n >= 0 ? n : base_set.view().nodes + extra(here.nodes, string);
+  }
+  // The numbers of the extras of position t of T: suffixes, prefixes; nodes and labels of states; all in one vector.
+  void links(const std::vector<Extras>& sequence, int64_t t, int64_t T, std::vector<int32_t>& out) const {
+    const Extras& here = sequence[t];
+    const PatternSet& base_set = set(base(t, T));
+    const bool end = t == T;
+    out.clear();
+    for (const int32_t string : here.nodes) {
+      int32_t s = all_.suffix(string), n = -1;
+      for (; n < 0 && s >= 0 && all_.length(s) > 1; s = all_.suffix(s)) {
+        n = base_set.node(s);
+        if (n < 0 && extra(here.nodes, s) >= 0) n = base_set.view().nodes + extra(here.nodes, s);
+      }
+      out.push_back(n >= 0 ? n : end ? 0 : all_.last(string));
+    }
+    for (const int32_t string : here.nodes) {
+      const PatternSet* earlier = t ? &set(base(t - 1, T)) : nullptr;
+      const int32_t p = all_.prefix(string), k = PatternSet::state_before(all_, earlier, p);
+      if (k >= 0) {
+        out.push_back(k);
+        continue;
+      }
+      const std::vector<int32_t>& states = sequence[t - 1].states;
+      const auto i = std::lower_bound(states.begin(), states.end(), p);
+      out.push_back(earlier->view().states + static_cast<int32_t>(i - states.begin()));
+    }
+    for (const int32_t string : here.states) out.push_back(node(here, t, T, string));
+    for (const int32_t string : here.states) out.push_back(all_.last(string));
+  }
 
  private:
-  struct Key {
-    int64_t kind;    // position, up to the longest pattern; negative: the end
-    int32_t before;  // states of the set before, by number
-    std::vector<int32_t> alive, states;
-    bool operator<(const Key& o) const {
-      if (kind != o.kind) return kind < o.kind;
-      if (before != o.before) return before < o.before;
-      return alive != o.alive ? alive < o.alive : states < o.states;
-    }
-  };
-  static void sort_unique(std::vector<int32_t>& v) {
-    std::sort(v.begin(), v.end());
-    v.erase(std::unique(v.begin(), v.end()), v.end());
+  bool before(int32_t a, int32_t b) const {  // suffixes first
+    return all_.length(a) != all_.length(b) ? all_.length(a) < all_.length(b) : a < b;
   }
-  void put(std::vector<uint8_t>& in, int32_t s) const {
-    for (; s != all_.root() && !in[s]; s = all_.prefix(s)) in[s] = 1;
+  // place of a string among extras, or -1
+  int32_t extra(const std::vector<int32_t>& nodes, int32_t s) const {
+    const auto i = std::lower_bound(nodes.begin(), nodes.end(), s, [&](int32_t a, int32_t b) { return before(a, b); });
+    return i != nodes.end() && *i == s ? static_cast<int32_t>(i - nodes.begin()) : -1;
   }
-  // whether a string can stand at the last of T positions
-  bool fits_before(int32_t s, int64_t T) const { return s == all_.root() ? true : all_.fits(s, T - 1); }
+  // a string and its prefixes
+  void put(std::vector<uint8_t>& in, std::vector<int32_t>& found, int32_t s) const {
+    for (; s != all_.root() && !in[s]; s = all_.prefix(s)) in[s] = 1, found.push_back(s);
+  }
 
   PatternStrings all_;
-  std::vector<int32_t> base_, base_end_, base_states_;
-  std::vector<std::unique_ptr<PatternSet>> sets_;
-  std::map<Key, int32_t> index_;
-  std::map<std::vector<int32_t>, int32_t> state_lists_;
-  std::vector<int32_t> states_of_;  // (sets,) number of a set's list of states
+  std::vector<std::unique_ptr<PatternSet>> base_, ends_;  // by position; by length - 1: up to the longest pattern
+};
+
+// Extras of many positions, stored once where they are equal.
+class LocalSets {
+ public:
+  explicit LocalSets(const PatternSets& sets) : sets_(sets) {}
+
+  // a set, by number: base set with extras, whose links are `links`
+  int32_t add(int32_t base, const PatternSets::Extras& extras, const std::vector<int32_t>& links) {
+    uint64_t hash = static_cast<uint64_t>(base) * 31 + extras.nodes.size();
+    for (const int32_t x : links) hash = (hash ^ static_cast<uint32_t>(x)) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+    const Place place{base, static_cast<int32_t>(extras.nodes.size()), static_cast<int32_t>(extras.states.size()),
+                      static_cast<int64_t>(pool_.size())};
+    const auto same = index_.equal_range(hash);
+    for (auto i = same.first; i != same.second; ++i) {
+      const Place& p = places_[i->second];
+      if (p.base == base && p.nodes == place.nodes && p.states == place.states &&
+          std::equal(links.begin(), links.end(), pool_.begin() + p.at))
+        return i->second;
+    }
+    index_.emplace(hash, static_cast<int32_t>(places_.size()));
+    places_.push_back(place);
+    pool_.insert(pool_.end(), links.begin(), links.end());
+    return static_cast<int32_t>(places_.size()) - 1;
+  }
+  // all sets are there
+  void finish() {
+    std::unordered_multimap<uint64_t, int32_t>().swap(index_);
+    pool_.shrink_to_fit();
+  }
+
+  int64_t count() const { return static_cast<int64_t>(places_.size()); }
+  int64_t bytes() const { return static_cast<int64_t>(pool_.size() * sizeof(int32_t) + places_.size() * sizeof(Place)); }
+  int32_t base(int64_t i) const { return places_[i].base; }
+  LocalPatternsView view(int64_t i) const { return view(sets_, places_[i].base, places_[i].nodes, places_[i].states, pool_.data() + places_[i].at); }
+
+  static LocalPatternsView view(const PatternSets& sets, int32_t base, int64_t nodes, int64_t states, const int32_t* links) {
+    LocalPatternsView v;
+    v.base = &sets.set(base).view();
+    v.nodes = v.base->nodes + static_cast<int32_t>(nodes);
+    v.states = v.base->states + static_cast<int32_t>(states);
+    v.suffix = links;
+    v.prefix = links + nodes;
+    v.state_node = links + 2 * nodes;
+    v.state_label = links + 2 * nodes + states;
+    return v;
+  }
+
+ private:
+  struct Place {
+    int32_t base, nodes, states;
+    int64_t at;
+  };
+  const PatternSets& sets_;
+  std::vector<Place> places_;
+  std::vector<int32_t> pool_;
+  std::unordered_multimap<uint64_t, int32_t> index_;
 };
 
 }  // namespace scansion

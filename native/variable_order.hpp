@@ -1,257 +1,47 @@
 // Chains of any order by the Sum-Difference algorithm (sum_difference.hpp): from encoded sequences and weights to the
-// log loss and its gradient. What is built once for a data set: which patterns live where (pattern_sets.hpp), and the
-// features of tokens on longer patterns as lists of (node, weight).
+// log loss and its gradient, and to best labels. What is built once for a data set: which patterns live where
+// (pattern_sets.hpp), and the features of tokens on longer patterns as lists of (node, feature).
 //
 // Where the features of longer patterns are always-on ones, e^W is the same everywhere: it is computed once for an
-// evaluation, four sequences go side by side, and expectations are added up before they are taken apart. Otherwise e^W
-// belongs to a position.
+// evaluation, four sequences go side by side, and expectations are added up before they are taken apart. Otherwise
+// positions have their own sets, and e^W differs from the base's where an attribute is tied to a pattern.
 //
 // A sequence that the guard refuses (kappa, see sum_difference.hpp) is recomputed on the automaton, and counted.
 #pragma once
 
 #include <atomic>
-#include <cmath>
 
 #include "best_labelling.hpp"
 #include "flat_model.hpp"
 #include "pattern_sets.hpp"
+#include "sum_difference_tables.hpp"
 
 namespace scansion {
-
-constexpr double kMostKappa = 1e4;    // four digits of a difference may go; 1e-9 in log Z needs seven
-constexpr double kMostWeight = 300.0;  // largest W whose exponential leaves room for products
-
-// e^W of a set's nodes, with what the sweeps read.
-class Coefficients {
- public:
-  // w (nodes,): scores, roots 0. contiguous: copies in the order of the sweeps
-  void compute(const PatternSetView& p, const double* w, bool contiguous) {
-    const size_t nodes = static_cast<size_t>(p.nodes), states = static_cast<size_t>(p.states);
-    sum_.resize(nodes);
-    b_.resize(nodes);
-    c_.resize(nodes);
-    cap_.resize(static_cast<size_t>(p.active));
-    top_ = 0.0;
-    for (int32_t n = 0; n < p.nodes; ++n) {
-      sum_[n] = n < p.roots ? 0.0 : sum_[p.suffix[n]] + w[n];
-      top_ = std::max(top_, sum_[n]);
-    }
-    kernels().exp_array(sum_.data(), p.nodes, b_.data());
-    for (int32_t n = 0; n < p.nodes; ++n) c_[n] = n < p.roots ? 0.0 : b_[n] - b_[p.suffix[n]];
-    for (int32_t i = 0; i < p.active; ++i) {
-      const int32_t n = p.active_node[i];
-      double cap = n < p.roots ? b_[n] : std::max(b_[n], b_[p.suffix[n]]);
-      for (int32_t k = p.children[n]; k < p.children[n + 1]; ++k) cap = std::max(cap, b_[k]);
-      cap_[i] = cap;
-    }
-    view_.b = b_.data();
-    view_.c = c_.data();
-    view_.cap = cap_.data();
-    if (!contiguous) return;
-    entry_c_.resize(static_cast<size_t>(p.nodes - p.roots));
-    state_b_.resize(states - 1 - static_cast<size_t>(p.roots));
-    under_.assign(states, 1.0);
-    for (size_t k = 0; k < entry_c_.size(); ++k) entry_c_[k] = c_[p.entry_node[k]];
-    for (size_t k = 0; k < state_b_.size(); ++k) state_b_[k] = b_[p.state_node[p.state_entry[k]]];
-    for (int32_t k = 1 + p.roots; k < p.states; ++k) under_[k] = b_[p.suffix[p.state_node[k]]];
-    view_.entry_c = entry_c_.data();
-    view_.state_b = state_b_.data();
-    view_.under = under_.data();
-  }
-  const PatternCoefficients& view() const { return view_; }
-  const double* sums() const { return sum_.data(); }  // (nodes,) W
-  bool fits() const { return top_ <= kMostWeight; }
-
- private:
-  std::vector<double> sum_, b_, c_, cap_, entry_c_, state_b_, under_;
-  double top_ = 0.0;
-  PatternCoefficients view_;
-};
-
-// The first place in a block that begins a vector: loads that cross a cache line cost twice. Blocks have eight doubles
-// to spare.
-inline double* aligned(double* p) {
-  return reinterpret_cast<double*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64);
-}
-
-// Tables of one thread for sum_difference.hpp.
-class SumDifferenceTables {
- public:
-  SumDifferenceView view;
-  SumDifferenceWork work;
-  std::vector<const PatternSetView*> sets;             // (length,)
-  std::vector<const PatternCoefficients*> coefficients;  // (length,)
-  double *u = nullptr, *posterior = nullptr;           // (length, labels, width)
-
-  // after sets are given
-  void layout(int64_t labels, int64_t width, bool bos) {
-    const int64_t T = static_cast<int64_t>(sets.size());
-    view.length = T;
-    view.labels = labels;
-    view.before = bos ? 2 : 1;
-    at_.assign(static_cast<size_t>(T) + 1, 0);
-    int64_t total = view.before + 1, nodes = 0, states = view.before, active = 0;
-    for (int64_t t = 0; t < T; ++t) {
-      at_[t + 1] = total;
-      total += sets[t]->states + 1;
-      nodes = std::max<int64_t>(nodes, sets[t]->nodes);
-      states = std::max<int64_t>(states, sets[t]->states);
-      active = std::max<int64_t>(active, sets[t]->active);
-    }
-    double* p = block_.take((total + nodes + 2 * (states + 1) + 2 * active + 3 + 2 * T * labels) * width + 8);
-    p = aligned(p);
-    const auto take = [&](int64_t n) {
-      double* q = p;
-      p += n * width;
-      return q;
-    };
-    work.gamma = take(total);
-    work.gamma_at = at_.data();
-    work.x = take(nodes);
-    work.delta[0] = take(states + 1);
-    work.delta[1] = take(states + 1);
-    work.beta_top = take(active);
-    work.scaled_beta = take(active);
-    work.log_z = take(1);
-    work.z = take(1);
-    work.kappa = take(1);
-    u = take(T * labels);
-    posterior = take(T * labels);
-    view.u = u;
-  }
-  void finish() {
-    view.sets = sets.data();
-    view.coefficients = coefficients.data();
-  }
-
- private:
-  Workspace block_;
-  std::vector<int64_t> at_;
-};
-
-// Row of label scores -> e^{score - largest}; returns the largest. allowed (L,) or null.
-inline double exponentiate_row(const double* score, int64_t labels, const uint8_t* allowed, double* out) {
-  double top = kMinusInfinity;
-  for (int64_t y = 0; y < labels; ++y) {
-    out[y] = allowed && !allowed[y] ? kMinusInfinity : score[y];
-    top = std::max(top, out[y]);
-  }
-  if (!(top > kMinusInfinity)) {
-    std::fill_n(out, labels, 0.0);
-    return kMinusInfinity;
-  }
-  for (int64_t y = 0; y < labels; ++y) out[y] -= top;
-  kernels().exp_array(out, labels, out);
-  return top;
-}
-
-// One lattice on given scores of patterns, for tests and for whoever has no features: score(y) is the sum over t and
-// over patterns z that match at t of scores[t, z]. fires (T, P) or null: where patterns live; elsewhere scores are not
-// read. Returns log Z and fills posteriors (T, P); false: the guard refuses, kappa says why.
-inline bool sum_difference_lattice(const PatternAutomaton& net, const double* scores, const uint8_t* fires, int64_t T,
-                                   const uint8_t* allowed, double& log_z, double* posteriors, double& kappa) {
-  const int64_t P = net.patterns(), L = net.labels();
-  std::vector<uint8_t> always(static_cast<size_t>(P), fires ? 0 : 1);
-  PatternSets sets(net, always);
-  const PatternStrings& all = sets.strings();
-  std::vector<std::vector<int32_t>> fired(static_cast<size_t>(T) + 1);
-  if (fires)
-    for (int64_t t = 0; t < T; ++t)
-      for (int64_t z = 0; z < P; ++z) {
-        if (!fires[t * P + z] || net.pattern_length(z) == 1) continue;
-        if (net.ends(z)) {
-          const int32_t body = all.prefix(all.string(z));
-          if (t == T - 1 && (body == all.root() || all.fits(body, t))) fired[T].push_back(all.string(z));
-        } else if (all.fits(all.string(z), t)) {
-          fired[t].push_back(all.string(z));
-        }
-      }
-  for (auto& f : fired) std::sort(f.begin(), f.end());
-  const std::vector<int32_t> which = sets.sequence(T, fired);
-  SumDifferenceTables tables;
-  std::vector<Coefficients> coefficients(which.size());
-  for (size_t t = 0; t < which.size(); ++t) tables.sets.push_back(&sets.set(which[t]).view());
-  tables.layout(L, 1, all.any_bos());
-  std::vector<double> w;
-  std::vector<std::vector<double>> patterns(which.size());
-  std::vector<double*> pattern_rows;
-  bool fits = true;
-  for (size_t t = 0; t < which.size(); ++t) {
-    const PatternSet& set = sets.set(which[t]);
-    const int64_t from = std::min<int64_t>(static_cast<int64_t>(t), T - 1);
-    w.assign(static_cast<size_t>(set.view().nodes), 0.0);
-    for (int32_t n = set.view().roots; n < set.view().nodes; ++n) {
-      const int32_t z = set.pattern(n);
-      if (z >= 0 && (!fires || fires[from * P + z])) w[n] = scores[from * P + z];
-    }
-    coefficients[t].compute(set.view(), w.data(), false);
-    fits = fits && coefficients[t].fits();
-    tables.coefficients.push_back(&coefficients[t].view());
-    patterns[t].assign(w.size(), 0.0);
-    pattern_rows.push_back(patterns[t].data());
-  }
-  tables.finish();
-  std::vector<int32_t> label_pattern(static_cast<size_t>(L), -1);
-  for (int64_t z = 0; z < P; ++z)
-    if (net.pattern_length(z) == 1) label_pattern[net.pattern_label(z)] = static_cast<int32_t>(z);
-  std::vector<double> row(static_cast<size_t>(L));
-  double shift = 0.0;
-  for (int64_t t = 0; t < static_cast<int64_t>(which.size()); ++t) {
-    double* u = tables.u + t * L;
-    if (t == T) {
-      std::fill_n(u, L, 1.0);
-      continue;
-    }
-    for (int64_t y = 0; y < L; ++y) {
-      const int32_t z = label_pattern[y];
-      row[y] = z >= 0 && (!fires || fires[t * P + z]) ? scores[t * P + z] : 0.0;
-    }
-    shift += exponentiate_row(row.data(), L, allowed ? allowed + t * L : nullptr, u);
-  }
-  const int64_t stop = static_cast<int64_t>(which.size());
-  const double factor = 1.0;
-  tables.view.stop = &stop;
-  tables.view.factor = &factor;
-  kappa = std::numeric_limits<double>::infinity();
-  if (!fits) return false;
-  kernels().sum_difference_forward(tables.view, tables.work, false);
-  kernels().sum_difference_backward(tables.view, tables.work, false, true, tables.posterior, nullptr,
-                                    pattern_rows.data());
-  kappa = *tables.work.kappa;
-  log_z = *tables.work.log_z + shift;
-  std::fill_n(posteriors, T * P, 0.0);
-  for (int64_t t = 0; t < stop; ++t) {
-    const PatternSet& set = sets.set(which[t]);
-    const int64_t to = std::min(t, T - 1);
-    for (int32_t n = set.view().roots; n < set.view().nodes; ++n)
-      if (set.pattern(n) >= 0) posteriors[to * P + set.pattern(n)] += patterns[t][n];
-    for (int64_t y = 0; t < T && y < L; ++y)
-      if (label_pattern[y] >= 0) posteriors[t * P + label_pattern[y]] = tables.posterior[t * L + y];
-  }
-  return kappa <= kMostKappa;
-}
 
 // The features of a model on a data set, for this engine.
 class VariableOrder {
  public:
   VariableOrder(const ModelView& model, const DataView& data, const TargetView& target, const PatternAutomaton& net)
-      : m_(model), data_(data), target_(target), net_(net), sets_(net, always(model)) {
-    if (m_.parts[kStart].rows && !data_.values) split_ = std::make_unique<SplitFeatures>(m_, data_);
-    if (m_.parts[kStart].rows && data_.values) {
-      const FeatureRows& f = m_.parts[kStart];
-      for (int64_t a = 0; a < f.attributes; ++a)
-        stop_.push_back(std::lower_bound(f.pattern + f.rows[a], f.pattern + f.rows[a + 1], m_.labels) - f.pattern);
-    }
-    shared_ = !m_.varying_starts;
-    if (shared_)
-      place_base();
-    else
-      place_tokens();
+      : m_(model),
+        data_(data),
+        target_(target),
+        net_(net),
+        shared_(!model.varying_starts),
+        sets_(net, always(model), model.varying_starts),
+        local_(sets_) {
+    const FeatureRows& f = m_.parts[kStart];
+    if (f.rows && !data_.values) split_ = std::make_unique<SplitFeatures>(m_, data_);
+    for (int64_t a = 0; f.rows && data_.values && a < f.attributes; ++a)
+      stop_.push_back(std::lower_bound(f.pattern + f.rows[a], f.pattern + f.rows[a + 1], m_.labels) - f.pattern);
+  }
+
+  // what evaluations of the loss share: structure of all positions, observed counts
+  void prepare_loss() {
+    if (!observed_.empty()) return;
+    if (!shared_) place_all();
     count_observed();
   }
 
-  bool lanes() const { return shared_ && !sets_.has_end(); }
-  const SplitFeatures* split() const { return split_.get(); }
   int64_t refused() const { return refused_; }
 
   struct Size {
@@ -259,10 +49,12 @@ class VariableOrder {
   };
   // distinct sets, nodes of all positions, bytes of the structure
   Size size() const {
-    Size s{sets_.count(), 0, sets_.bytes()};
+    Size s{shared_ ? sets_.count() : local_.count(), 0, local_.bytes()};
     for (int64_t b = 0; b < data_.sequences; ++b)
-      for (int64_t t = 0; t < positions(b); ++t) s.nodes += set(b, t).view().nodes;
-    s.bytes += static_cast<int64_t>(position_set_.size() * sizeof(int32_t) + hit_weight_.size() * 24);
+      for (int64_t t = 0; t < positions(b); ++t) s.nodes += local(b, t).nodes;
+    for (int64_t i = 0; i < sets_.count(); ++i) s.bytes += sets_.set(i).bytes();
+    s.bytes += static_cast<int64_t>((position_set_.size() + hits_.node.size() + hits_.feature.size()) * sizeof(int32_t) +
+                                    hits_.offsets.size() * sizeof(int64_t) + hits_.value.size() * sizeof(double));
     return s;
   }
 
@@ -281,6 +73,7 @@ class VariableOrder {
   // returns log Z and adds factor times the expectations, by the automaton.
   template <class Fallback>
   double log_loss(const double* w, double* gradient, int64_t threads, const Fallback& fallback) {
+    prepare_loss();
     const int64_t n = m_.weights, rows = split_ ? split_->size() : 0;
     const bool fits = prepare(w);
     refused_ = 0;
@@ -321,17 +114,26 @@ class VariableOrder {
   }
 
  private:
+  // Features of tokens on longer patterns, position by position.
+  struct Hits {
+    std::vector<int64_t> offsets = {0};  // (positions + 1,)
+    std::vector<int32_t> node, feature;  // feature of the part
+    std::vector<double> value;           // empty: all 1
+  };
   struct Worker {
     SumDifferenceTables tables;
+    LocalTables alone;
     std::vector<std::vector<double>> scores;  // by lane (T, stride)
-    std::vector<double> row, node_weight;
-    std::vector<Coefficients> coefficients;   // by position
-    std::vector<std::vector<double>> patterns;  // by position (nodes,)
-    std::vector<double*> pattern_rows;
-    std::vector<std::vector<double>> sums;    // by set: entries, then states, four lanes each
+    std::vector<double> row, weight, added, few;
+    std::vector<int32_t> changed;
+    std::vector<std::vector<double>> sums;  // by set: entries, then states, four lanes each
     std::vector<PatternSums> sum_views;
     std::vector<const PatternSums*> sums_at;  // by position
     std::vector<uint8_t> used;                // by set
+    // decoding: one sequence's structure, one position's patterns
+    Hits hits;
+    std::vector<std::vector<int32_t>> links;
+    std::vector<int32_t> suffix, prefix, label, node_state, state_node;
     BestLabelling best;
   };
   struct Job {
@@ -346,70 +148,61 @@ class VariableOrder {
     return out;
   }
   int64_t length(int64_t b) const { return data_.offsets[b + 1] - data_.offsets[b]; }
-  // positions of a sequence, its end included where patterns know it
-  int64_t positions(int64_t b) const { return length(b) + (length(b) > 0 && sets_.has_end() ? 1 : 0); }
+  int64_t positions(int64_t b) const { return sets_.positions(length(b)); }
   double weight(int64_t b) const { return target_.weight ? target_.weight[b] : 1.0; }
-  const PatternSet& set(int64_t b, int64_t t) const {
-    if (!shared_) return sets_.set(position_set_[data_.offsets[b] + b + t]);
-    if (t < length(b)) return sets_.set(base_set_[t]);
-    return sets_.set(end_set_[std::min<int64_t>(t, static_cast<int64_t>(end_set_.size()) - 1)]);
+  int32_t base(int64_t b, int64_t t) const { return sets_.base(t, length(b)); }
+  // place of a position in position_set_ and hits_: sequences have room for an end each
+  int64_t slot(int64_t b, int64_t t) const { return data_.offsets[b] + b + t; }
+  LocalPatternsView local(int64_t b, int64_t t) const {
+    return shared_ ? LocalSets::view(sets_, base(b, t), 0, 0, nullptr) : local_.view(position_set_[slot(b, t)]);
   }
 
   // ---- structure, once ----
 
-  void place_base() {
-    int64_t longest = 0;
-    for (int64_t b = 0; b < data_.sequences; ++b) longest = std::max(longest, length(b));
-    if (longest == 0) return;
-    base_set_ = sets_.sequence(longest, {});
-    base_set_.resize(static_cast<size_t>(longest));
-    for (int64_t T = 0; sets_.has_end() && T <= std::min(longest, sets_.strings().longest()); ++T)
-      end_set_.push_back(T == 0 ? -1 : sets_.sequence(T, {}).back());
-  }
-
-  void place_tokens() {
+  // Extras of one sequence, and its hits appended.
+  std::vector<PatternSets::Extras> place(int64_t b, Hits& hits) const {
     const FeatureRows& f = m_.parts[kStart];
     const PatternStrings& all = sets_.strings();
-    hit_offsets_.assign(1, 0);
-    std::vector<std::vector<int32_t>> fired;
-    std::vector<int32_t> strings;  // of the hits of a sequence
+    const int64_t T = length(b), first = static_cast<int64_t>(hits.offsets.size()) - 1;
+    std::vector<std::vector<int32_t>> fired(static_cast<size_t>(T) + 1);
+    const size_t begin = hits.feature.size();
+    std::vector<int32_t> strings;  // of the hits
+    for (int64_t t = 0; t <= T; ++t) {
+      const bool end = t == T;
+      const int64_t token = data_.offsets[b] + (end ? t - 1 : t);
+      for (int64_t e = data_.token_offsets[token]; t < positions(b) && e < data_.token_offsets[token + 1]; ++e) {
+        const int64_t id = data_.ids[e];
+        if (id >= f.attributes) continue;
+        for (int64_t k = f.rows[id + 1] - 1; k >= f.rows[id] && f.pattern[k] >= m_.labels; --k) {
+          const int32_t z = f.pattern[k], s = all.string(z);
+          if (net_.ends(z) != end || !sets_.fits(s, t)) continue;
+          strings.push_back(s);
+          hits.feature.push_back(static_cast<int32_t>(k));
+          if (data_.values) hits.value.push_back(data_.values[e]);
+          if (m_.bias[z] < 0) fired[t].push_back(s);
+        }
+      }
+      hits.offsets.push_back(static_cast<int64_t>(hits.feature.size()));
+    }
+    std::vector<PatternSets::Extras> extras = sets_.extras(T, std::move(fired));
+    for (int64_t t = 0; t < positions(b); ++t)
+      for (int64_t h = hits.offsets[first + t]; h < hits.offsets[first + t + 1]; ++h)
+        hits.node.push_back(sets_.node(extras[t], t, T, strings[h - static_cast<int64_t>(begin)]));
+    return extras;
+  }
+
+  void place_all() {
+    std::vector<int32_t> links;
     for (int64_t b = 0; b < data_.sequences; ++b) {
-      const int64_t T = length(b), first = data_.offsets[b];
-      fired.assign(static_cast<size_t>(T) + 1, {});
-      const size_t begin = hit_weight_.size(), slot = hit_offsets_.size();
-      strings.clear();
-      for (int64_t t = 0; t <= T; ++t) {
-        const bool end = t == T;
-        const int64_t token = first + (end ? t - 1 : t);
-        if (T > 0 && !(end && !sets_.has_end()))
-          for (int64_t e = data_.token_offsets[token]; e < data_.token_offsets[token + 1]; ++e) {
-            const int64_t id = data_.ids[e];
-            if (id >= f.attributes) continue;
-            for (int64_t k = f.rows[id + 1] - 1; k >= f.rows[id] && f.pattern[k] >= m_.labels; --k) {
-              const int32_t z = f.pattern[k], s = all.string(z);
-              if (net_.ends(z) != end) continue;
-              const int32_t body = end ? all.prefix(s) : s;
-              if (!all.fits(body, end ? t - 1 : t)) continue;
-              strings.push_back(s);
-              hit_weight_.push_back(f.base + k);
-              hit_value_.push_back(data_.values ? data_.values[e] : 1.0);
-              if (m_.bias[z] < 0) fired[t].push_back(s);
-            }
-          }
-        hit_offsets_.push_back(static_cast<int64_t>(hit_weight_.size()));
-      }
-      for (auto& s : fired) {
-        std::sort(s.begin(), s.end());
-        s.erase(std::unique(s.begin(), s.end()), s.end());
-      }
-      std::vector<int32_t> which;
-      if (T > 0) which = sets_.sequence(T, fired);
-      for (int64_t t = 0; t <= T; ++t) {
-        position_set_.push_back(t < static_cast<int64_t>(which.size()) ? which[t] : -1);
-        for (int64_t h = hit_offsets_[slot - 1 + t]; h < hit_offsets_[slot + t]; ++h)
-          hit_node_.push_back(sets_.set(which[t]).node(strings[h - static_cast<int64_t>(begin)]));
+      const std::vector<PatternSets::Extras> extras = place(b, hits_);
+      for (int64_t t = 0; t <= length(b); ++t) {
+        position_set_.push_back(-1);
+        if (t >= positions(b)) continue;
+        sets_.links(extras, t, length(b), links);
+        position_set_.back() = local_.add(base(b, t), extras[t], links);
       }
     }
+    local_.finish();
   }
 
   // Features of longer patterns on complete sequences: their sum is the same in every evaluation.
@@ -449,59 +242,117 @@ class VariableOrder {
 
   // what all sequences share; false: some W is too large
   bool prepare(const double* w) {
-    bool fits = true;
     table_.resize(static_cast<size_t>(split_ ? split_->size() : 0));
     if (split_) split_->expand(m_, w, table_.data());
-    coefficients_.resize(static_cast<size_t>(shared_ ? sets_.count() : 0));
-    for (int64_t i = 0; shared_ && i < sets_.count(); ++i) fits = share(i, w) && fits;
+    bool fits = true;
+    coefficients_.resize(static_cast<size_t>(sets_.count()));
+    std::vector<double> own;
+    for (int64_t i = 0; i < sets_.count(); ++i) {
+      const PatternSet& s = sets_.set(i);
+      own.assign(static_cast<size_t>(s.view().nodes), 0.0);
+      for (int32_t n = s.view().roots; n < s.view().nodes; ++n) own[n] = bias(s, n, w);
+      coefficients_[i].compute(s.view(), own.data());
+      fits = fits && coefficients_[i].fits();
+    }
     return fits;
+  }
+  // weight of a base node's always-on feature
+  double bias(const PatternSet& s, int32_t n, const double* w) const {
+    const int32_t z = s.pattern(n);
+    return z >= 0 && m_.bias[z] >= 0 ? w[m_.bias[z]] : 0.0;
+  }
+
+  // k.weight (nodes,) = W of a position whose hits are those of a slot; k.changed: base nodes where it is not the base's
+  void local_weights(Worker& k, const LocalPatternsView& p, int32_t base, const Hits& hits, int64_t slot,
+                     const double* w) const {
+    const PatternSetView& v = *p.base;
+    const PatternSet& set = sets_.set(base);
+    const double* features = w + m_.parts[kStart].base;
+    k.weight.resize(static_cast<size_t>(p.nodes));
+    k.added.assign(static_cast<size_t>(p.nodes), 0.0);
+    k.changed.clear();
+    std::copy_n(coefficients_[base].sums(), v.nodes, k.weight.data());
+    int32_t first = v.nodes;  // first base node that is hit
+    for (int64_t h = hits.offsets[slot]; h < hits.offsets[slot + 1]; ++h) {
+      k.added[hits.node[h]] += features[hits.feature[h]] * (hits.value.empty() ? 1.0 : hits.value[h]);
+      first = std::min(first, hits.node[h]);
+    }
+    const double* sums = coefficients_[base].sums();
+    for (int32_t n = first; n < v.nodes; ++n) {
+      const int32_t above = v.suffix[n];
+      if (k.added[n] == 0.0 && k.weight[above] == sums[above]) continue;
+      k.weight[n] = k.weight[above] + bias(set, n, w) + k.added[n];
+      k.changed.push_back(n);
+    }
+    for (int32_t n = v.nodes; n < p.nodes; ++n) k.weight[n] = k.weight[p.suffix[n - v.nodes]] + k.added[n];
+  }
+
+  // B of a position; false: some W is too large
+  bool local_coefficients(Worker& k, const LocalPatternsView& p, int32_t base, const double* w, int64_t slot,
+                          double* b) const {
+    local_weights(k, p, base, hits_, slot, w);
+    const int32_t N = p.base->nodes;
+    std::copy_n(coefficients_[base].view().b, N, b);
+    const size_t count = k.changed.size();
+    k.few.resize(count);
+    for (size_t i = 0; i < count; ++i) k.few[i] = k.weight[k.changed[i]];
+    double top = 0.0;
+    for (const double x : k.few) top = std::max(top, x);
+    for (int32_t n = N; n < p.nodes; ++n) top = std::max(top, k.weight[n]);
+    kernels().exp_array(k.few.data(), static_cast<int64_t>(count), k.few.data());
+    for (size_t i = 0; i < count; ++i) b[k.changed[i]] = k.few[i];
+    kernels().exp_array(k.weight.data() + N, p.nodes - N, b + N);
+    return top <= kMostWeight;
   }
 
   bool decode_one(Worker& k, int64_t b, const double* w, bool known, int32_t* labels) const {
     const int64_t N = positions(b), L = m_.labels;
     if (k.scores.empty()) k.scores.resize(1);
     label_scores(b, w, k.scores[0]);
-    if (!shared_) local_coefficients(k, b, w);
-    k.tables.sets.resize(static_cast<size_t>(N));
     k.best.start(sets_.strings().any_bos() ? 2 : 1);
+    k.hits = Hits();
+    std::vector<PatternSets::Extras> extras;
+    if (!shared_) extras = place(b, k.hits);
     const double end = 0.0;
     for (int64_t t = 0; t < N; ++t) {
-      k.tables.sets[t] = &set(b, t).view();
       double* row = k.scores[0].data() + t * stride();
       if (known && t < length(b))
         for (int64_t y = 0; y < L; ++y)
           if (!target_.allowed[(data_.offsets[b] + t) * L + y]) row[y] = kMinusInfinity;
-      k.best.step(*k.tables.sets[t], t < length(b) ? row : &end,
-                  (shared_ ? coefficients_[set_index(b, t)] : k.coefficients[t]).sums());
+      const double* scores = t < length(b) ? row : &end;
+      const PatternSetView& v = sets_.set(base(b, t)).view();
+      if (shared_) {
+        k.best.step({v.nodes, v.roots, v.states, v.suffix, v.prefix, v.label, v.node_state, v.state_node}, scores,
+                    coefficients_[base(b, t)].sums());
+        continue;
+      }
+      k.links.resize(1);
+      sets_.links(extras, t, length(b), k.links[0]);
+      const LocalPatternsView p =
+          LocalSets::view(sets_, base(b, t), static_cast<int64_t>(extras[t].nodes.size()),
+                          static_cast<int64_t>(extras[t].states.size()), k.links[0].data());
+      local_weights(k, p, base(b, t), k.hits, t, w);
+      k.best.step(merged(k, p), scores, k.weight.data());
     }
-    return k.best.finish(k.tables.sets, length(b), labels);
+    return k.best.finish(length(b), labels);
   }
 
-  bool share(int64_t i, const double* w) {
-    const PatternSet& s = sets_.set(i);
-    std::vector<double> node(static_cast<size_t>(s.view().nodes), 0.0);
-    for (int32_t n = s.view().roots; n < s.view().nodes; ++n)
-      if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) node[n] = w[m_.bias[s.pattern(n)]];
-    coefficients_[i].compute(s.view(), node.data(), true);
-    return coefficients_[i].fits();
-  }
-
-  // e^W of the positions of one sequence; false: some W is too large
-  bool local_coefficients(Worker& k, int64_t b, const double* w) const {
-    bool fits = true;
-    if (static_cast<int64_t>(k.coefficients.size()) < positions(b)) k.coefficients.resize(static_cast<size_t>(positions(b)));
-    for (int64_t t = 0; t < positions(b); ++t) {
-      const PatternSet& s = set(b, t);
-      k.node_weight.assign(static_cast<size_t>(s.view().nodes), 0.0);
-      for (int32_t n = s.view().roots; n < s.view().nodes; ++n)
-        if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) k.node_weight[n] = w[m_.bias[s.pattern(n)]];
-      const int64_t slot = data_.offsets[b] + b + t;
-      for (int64_t h = hit_offsets_[slot]; h < hit_offsets_[slot + 1]; ++h)
-        k.node_weight[hit_node_[h]] += hit_value_[h] * w[hit_weight_[h]];
-      k.coefficients[t].compute(s.view(), k.node_weight.data(), false);
-      fits = fits && k.coefficients[t].fits();
-    }
-    return fits;
+  // base and extras as one
+  static BestLabelling::Patterns merged(Worker& k, const LocalPatternsView& p) {
+    const PatternSetView& v = *p.base;
+    const auto join = [](std::vector<int32_t>& out, const int32_t* first, int32_t n, const int32_t* last, int32_t all) {
+      out.assign(first, first + n);
+      out.insert(out.end(), last, last + (all - n));
+    };
+    join(k.suffix, v.suffix, v.nodes, p.suffix, p.nodes);
+    join(k.prefix, v.prefix, v.nodes, p.prefix, p.nodes);
+    join(k.state_node, v.state_node, v.states, p.state_node, p.states);
+    k.label.assign(v.label, v.label + v.nodes);
+    for (int32_t n = v.nodes; n < p.nodes; ++n) k.label.push_back(k.label[k.suffix[n]]);
+    k.node_state.assign(static_cast<size_t>(p.nodes), p.states);
+    for (int32_t i = 1; i < p.states; ++i) k.node_state[k.state_node[i]] = i;
+    return {p.nodes,         v.roots,        p.states,           k.suffix.data(),
+            k.prefix.data(), k.label.data(), k.node_state.data(), k.state_node.data()};
   }
 
   int64_t stride() const { return (m_.labels + 3) / 4 * 4; }
@@ -568,7 +419,7 @@ class VariableOrder {
     const size_t all = jobs.size();
     for (size_t i = 0; i < all; ++i)
       if (target_.status[jobs[i].b] == 1) jobs.push_back({jobs[i].b, true});
-    if (!lanes()) {
+    if (!shared_ || sets_.has_end()) {
       for (const Job& job : jobs) alone(k, job, w, fits, fallback, out, loss);
       return true;
     }
@@ -587,7 +438,7 @@ class VariableOrder {
 
   // Row t of a lane with e^score, and the score taken out. False: nothing is possible.
   bool fill_lane(Worker& k, const Job& job, const std::vector<double>& scores, int64_t lane, int64_t width,
-                 double& shift) const {
+                 double* to, double& shift) const {
     const int64_t L = m_.labels, T = length(job.b);
     shift = 0.0;
     k.row.resize(static_cast<size_t>(L));
@@ -596,7 +447,7 @@ class VariableOrder {
       const double top = exponentiate_row(scores.data() + t * stride(), L, allowed, k.row.data());
       if (!(top > kMinusInfinity)) return false;
       shift += top;
-      double* u = k.tables.u + t * L * width + lane;
+      double* u = to + t * L * width + lane;
       for (int64_t y = 0; y < L; ++y) u[y * width] = k.row[y];
     }
     return true;
@@ -627,50 +478,34 @@ class VariableOrder {
     const int64_t b = job.b, N = positions(b), L = m_.labels;
     if (k.scores.empty()) k.scores.resize(1);
     label_scores(b, w, k.scores[0]);
-    SumDifferenceTables& x = k.tables;
-    x.sets.resize(static_cast<size_t>(N));
-    for (int64_t t = 0; t < N; ++t) x.sets[t] = &set(b, t).view();
-    x.layout(L, 1, sets_.strings().any_bos());
-    if (!shared_) fits = local_coefficients(k, b, w);
-    x.coefficients.resize(static_cast<size_t>(N));
-    if (static_cast<int64_t>(k.patterns.size()) < N) k.patterns.resize(static_cast<size_t>(N));
-    k.pattern_rows.resize(static_cast<size_t>(N));
+    LocalTables& x = k.alone;
+    x.sets.clear();
+    for (int64_t t = 0; t < N; ++t) x.sets.push_back(local(b, t));
+    x.layout(L, sets_.strings().any_bos());
     for (int64_t t = 0; t < N; ++t) {
-      x.coefficients[t] = shared_ ? &coefficients_[set_index(b, t)].view() : &k.coefficients[t].view();
-      k.patterns[t].resize(static_cast<size_t>(x.sets[t]->nodes));
-      k.pattern_rows[t] = k.patterns[t].data();
+      if (shared_)
+        x.b[t] = coefficients_[base(b, t)].view().b;
+      else
+        fits = local_coefficients(k, x.sets[t], base(b, t), w, slot(b, t), x.own[t]) && fits;
     }
-    x.finish();
     double shift = 0.0;
-    fits = fits && fill_lane(k, job, k.scores[0], 0, 1, shift);
     if (N > length(b)) std::fill_n(x.u + length(b) * L, L, 1.0);
+    fits = fits && fill_lane(k, job, k.scores[0], 0, 1, x.u, shift) && x.run();
     const double factor = this->factor(job);
-    x.view.stop = &N;
-    x.view.factor = &factor;
+    loss += factor * (fits ? x.work.log_z + shift : fallback(b, job.known, factor, out));
     if (fits) {
-      kernels().sum_difference_forward(x.view, x.work, false);
-      kernels().sum_difference_backward(x.view, x.work, false, true, x.posterior, nullptr, k.pattern_rows.data());
-      fits = *x.work.kappa <= kMostKappa;
+      for (int64_t i = 0; i < length(b) * L; ++i) x.posterior[i] *= factor;
+      double* features = out + m_.parts[kStart].base;
+      for (int64_t t = 0; t < N; ++t) {
+        const PatternSet& s = sets_.set(base(b, t));
+        for (int32_t n = s.view().roots; n < s.view().nodes; ++n)
+          if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) out[m_.bias[s.pattern(n)]] += factor * x.patterns[t][n];
+        if (shared_) continue;
+        for (int64_t h = hits_.offsets[slot(b, t)]; h < hits_.offsets[slot(b, t) + 1]; ++h)
+          features[hits_.feature[h]] += factor * (hits_.value.empty() ? 1.0 : hits_.value[h]) * x.patterns[t][hits_.node[h]];
+      }
     }
-    if (!fits) {
-      loss += factor * fallback(b, job.known, factor, out);
-      finish(k, job, k.scores[0], nullptr, 1, out, loss);
-      return;
-    }
-    loss += factor * (*x.work.log_z + shift);
-    for (int64_t t = 0; t < N; ++t) {
-      const PatternSet& s = set(b, t);
-      for (int32_t n = s.view().roots; n < s.view().nodes; ++n)
-        if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) out[m_.bias[s.pattern(n)]] += factor * k.patterns[t][n];
-      if (shared_) continue;
-      const int64_t slot = data_.offsets[b] + b + t;
-      for (int64_t h = hit_offsets_[slot]; h < hit_offsets_[slot + 1]; ++h)
-        out[hit_weight_[h]] += factor * hit_value_[h] * k.patterns[t][hit_node_[h]];
-    }
-    finish(k, job, k.scores[0], x.posterior, 1, out, loss);
-  }
-  int64_t set_index(int64_t b, int64_t t) const {
-    return t < length(b) ? base_set_[t] : end_set_[std::min<int64_t>(t, static_cast<int64_t>(end_set_.size()) - 1)];
+    finish(k, job, k.scores[0], fits ? x.posterior : nullptr, 1, out, loss);
   }
 
   template <class Fallback>
@@ -684,10 +519,11 @@ class VariableOrder {
     x.coefficients.resize(static_cast<size_t>(T));
     k.sums_at.resize(static_cast<size_t>(T));
     for (int64_t t = 0; t < T; ++t) {
-      x.sets[t] = &sets_.set(base_set_[t]).view();
-      x.coefficients[t] = &coefficients_[base_set_[t]].view();
-      k.sums_at[t] = &k.sum_views[base_set_[t]];
-      k.used[base_set_[t]] = 1;
+      const int32_t i = sets_.base(t, T);
+      x.sets[t] = &sets_.set(i).view();
+      x.coefficients[t] = &coefficients_[i].view();
+      k.sums_at[t] = &k.sum_views[i];
+      k.used[i] = 1;
     }
     x.layout(L, kWidth, sets_.strings().any_bos());
     x.finish();
@@ -701,7 +537,7 @@ class VariableOrder {
       for (size_t i = 0; i < n; ++i) {
         stop[i] = 0;
         factors[i] = 0.0;
-        refused[i] = refused[i] || !fits || !fill_lane(k, jobs[i], k.scores[i], static_cast<int64_t>(i), kWidth, shift[i]);
+        refused[i] = refused[i] || !fits || !fill_lane(k, jobs[i], k.scores[i], static_cast<int64_t>(i), kWidth, x.u, shift[i]);
         if (refused[i]) {  // a harmless sequence in its place
           for (int64_t j = 0; j < T * L; ++j) x.u[j * kWidth + i] = 1.0;
         } else {
@@ -720,15 +556,15 @@ class VariableOrder {
     };
     fill();
     if (fits) {
-      kernels().sum_difference_forward(x.view, x.work, true);
+      kernels().sum_difference_forward(x.view, x.work);
       if (careful) {
-        kernels().sum_difference_backward(x.view, x.work, true, false, nullptr, nullptr, nullptr);
+        kernels().sum_difference_backward(x.view, x.work, false, nullptr, nullptr);
         if (!guard()) {
           fill();
-          kernels().sum_difference_forward(x.view, x.work, true);
+          kernels().sum_difference_forward(x.view, x.work);
         }
       }
-      kernels().sum_difference_backward(x.view, x.work, true, true, x.posterior, k.sums_at.data(), nullptr);
+      kernels().sum_difference_backward(x.view, x.work, true, x.posterior, k.sums_at.data());
       if (!guard()) return false;
     }
     for (size_t i = 0; i < n; ++i) {
@@ -786,18 +622,16 @@ class VariableOrder {
   const DataView data_;
   const TargetView target_;
   const PatternAutomaton& net_;
-  PatternSets sets_;
-  bool shared_ = true;                      // e^W is the same at all positions of a set
-  std::vector<int32_t> base_set_, end_set_;  // shared: by position; by length
-  std::vector<int32_t> position_set_;        // not shared: (N + B,) position t of sequence b at offsets[b] + b + t
-  // token features on longer patterns, by position as above
-  std::vector<int64_t> hit_offsets_, hit_weight_;
-  std::vector<int32_t> hit_node_;
-  std::vector<double> hit_value_;
+  const bool shared_;  // e^W is the same at all positions of a set
+  const PatternSets sets_;
+  // not shared: sets of positions and their hits, by slot
+  LocalSets local_;
+  std::vector<int32_t> position_set_;
+  Hits hits_;
   std::unique_ptr<SplitFeatures> split_;
   std::vector<int64_t> stop_;      // as SplitFeatures::stop, without it
   std::vector<double> observed_;   // (weights,)
-  std::vector<Coefficients> coefficients_;  // shared: by set
+  std::vector<Coefficients> coefficients_;  // by base set
   std::vector<double> table_;
   std::vector<std::vector<double>> buffers_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -150,7 +150,8 @@ struct SegmentWork {
 //
 // Nodes are the patterns. Node r < roots is the label r (or, in the set after the last position, the end); longer ones
 // follow, suffixes before extensions and the children of a node side by side. States are what the next position asks
-// for: state 0 is the empty pattern, 1 + r the label r, the others are nodes that are prefixes of nodes there. Active nodes are those whose beta is read: the roots, then nodes that have children or are states, in order.
+// for: state 0 is the empty pattern, 1 + r the label r, the others are nodes that are prefixes of nodes there. Active
+// nodes are those whose beta is read: the roots, then nodes that have children or are states, in order.
 struct PatternSetView {
   int32_t nodes = 0, roots = 0, states = 0, active = 0, before = 0;  // before: states of the set one position earlier
   int32_t inner = 0;                         // nodes from `roots` on that have children
@@ -166,7 +167,6 @@ struct PatternSetView {
   const int32_t* active_state = nullptr;     // (active,) node_state of it
   const int32_t* active_prefix = nullptr;    // (active,) prefix of it
   const int32_t* active_suffix = nullptr;    // (active,) place of the suffix among the active nodes; -1 for roots
-  const int32_t* node_active = nullptr;      // (nodes,) place among the active nodes, or -1
   // nodes from `roots` on, by prefix: those of state slot_state[j] are entries[j] .. entries[j + 1]
   const int32_t* slot_state = nullptr;       // (before,) states of the set before, by their number of entries
   const int32_t* entries = nullptr;          // (before + 1,)
@@ -176,8 +176,17 @@ struct PatternSetView {
   const int32_t* state_entry = nullptr;      // (states - 1 - roots,) the state
 };
 
-// e^W at one position (or at all that share it), B(n) = e^{W(n)} without the score of the last label: that is u.
-// Contiguous copies in the order of the sweeps are there if the coefficients serve many positions, else null.
+// A set with what attributes add to it at one position: nodes and states that follow those of the base.
+struct LocalPatternsView {
+  const PatternSetView* base = nullptr;
+  int32_t nodes = 0, states = 0;         // with the base's
+  const int32_t* suffix = nullptr;       // (nodes - base nodes,) a node
+  const int32_t* prefix = nullptr;       // (nodes - base nodes,) a state of the set before
+  const int32_t* state_node = nullptr;   // (states - base states,)
+  const int32_t* state_label = nullptr;  // (states - base states,)
+};
+
+// e^W at all positions that share a set, B(n) = e^{W(n)} without the score of the last label: that is u.
 struct PatternCoefficients {
   const double* b = nullptr;        // (nodes,) B(n); 1 for roots
   const double* c = nullptr;        // (nodes,) B(n) - B(suffix of n); 0 for roots
@@ -187,7 +196,7 @@ struct PatternCoefficients {
   const double* under = nullptr;    // (states,) B(suffix of the state's node)
 };
 
-// Sequences side by side in the lanes of a vector (or one alone, width 1): position t of all of them at once.
+// Four sequences side by side in the lanes of a vector: position t of all of them at once.
 struct SumDifferenceView {
   int64_t length = 0;  // positions of the longest
   int64_t labels = 0;  // row length of u and of the posteriors
@@ -209,6 +218,22 @@ struct SumDifferenceWork {
   double* log_z = nullptr;        // (width,)
   double* z = nullptr;            // (width,) Z on the last position's scale
   double* kappa = nullptr;        // (width,) largest term of a difference, relative to what it leaves of Z
+};
+
+// One sequence whose sets and coefficients belong to its positions.
+struct LocalView {
+  int64_t length = 0, labels = 0, before = 1;  // as above
+  const LocalPatternsView* sets = nullptr;     // (length,)
+  const double* const* b = nullptr;            // (length,) of (nodes,): B(n)
+  double* u = nullptr;                         // (length, labels)
+};
+
+struct LocalWork {
+  double* gamma = nullptr;                // as above, without zeros
+  const int64_t* gamma_at = nullptr;      // (length + 1,)
+  double *x = nullptr, *beta = nullptr, *top = nullptr, *cap = nullptr, *own = nullptr;  // (most nodes,)
+  double* delta[2] = {nullptr, nullptr};  // (most states,)
+  double log_z = 0.0, z = 0.0, kappa = 0.0;
 };
 
 // Expectations, added up over positions that share coefficients: of prefix weight times suffix continuation.

@@ -267,8 +267,7 @@ void bind_objective(nb::module_& m) {
            [](Objective& o, const Doubles& w, bool known,
               const nb::ndarray<int32_t, nb::numpy, nb::c_contig, nb::device::cpu>& labels, int64_t threads) {
              nb::gil_scoped_release release;
-             o.get().use_sum_difference();
-             o.get().variable_order()->decode(w.data(), known, labels.data(), threads);
+             o.get().decode(w.data(), known, labels.data(), threads);
            },
            nb::arg("w"), nb::arg("known"), nb::arg("labels"), nb::arg("threads"),
            "Best labels (N,) by algorithms 4 and 5 of paper 002; a sequence that begins with -1 is impossible.")

@@ -1,5 +1,5 @@
 #include "bind/common.hpp"
-#include "variable_order.hpp"
+#include "sum_difference_lattice.hpp"
 
 namespace scansion {
 
