@@ -45,11 +45,15 @@ class PatternSet {
       while (s >= 0 && place(s) < 0) s = all.suffix(s);
       below[s >= 0 ? roots + place(s) : end ? 0 : all.last(strings[i])].push_back(roots + i);
     }
-    std::vector<int32_t> order, suffix(roots, -1), label, children, string(roots, -1);
+    for (auto& nodes_below : below)
+      std::stable_partition(nodes_below.begin(), nodes_below.end(), [&](int32_t i) { return !below[i].empty(); });
+    std::vector<int32_t> order, suffix(roots, -1), label, children, leaves, string(roots, -1);
     for (int32_t r = 0; r < roots; ++r) order.push_back(r), label.push_back(r);
     for (size_t n = 0; n < order.size(); ++n) {
       children.push_back(static_cast<int32_t>(order.size()));
+      leaves.push_back(children.back());
       for (const int32_t i : below[order[n]]) {
+        leaves.back() += below[i].empty() ? 0 : 1;
         order.push_back(i);
         label.push_back(label[n]);
         suffix.push_back(static_cast<int32_t>(n));
@@ -86,6 +90,10 @@ class PatternSet {
     std::stable_sort(inner_node.begin(), inner_node.end(), [&](int32_t a, int32_t b) {
       return depth[a] != depth[b] ? depth[a] < depth[b] : children[a + 1] - children[a] < children[b + 1] - children[b];
     });
+
+    std::vector<int32_t> state_inner(state_node);
+    for (int32_t& n : state_inner)
+      if (n < 0 || children[n] == children[n + 1]) n = 0;
 
     // strings are sorted by their symbols read backwards, so states that end in a label are side by side
     std::vector<int32_t> label_states(roots + 1, 1 + roots);
@@ -135,8 +143,10 @@ class PatternSet {
         {&prefix, &view_.prefix},
         {&label, &view_.label},
         {&children, &view_.children},
+        {&leaves, &view_.leaves},
         {&inner_node, &view_.inner_node},
         {&state_node, &view_.state_node},
+        {&state_inner, &view_.state_inner},
         {&node_state, &view_.node_state},
         {&label_states, &view_.label_states},
         {&active_node, &view_.active_node},

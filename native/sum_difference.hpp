@@ -50,20 +50,22 @@ class SumDifference {
       double* out = w.gamma + w.gamma_at[t + 1] * W;
       double* u = s.u + t * s.labels * W;
       double* x = w.x;
-      for (int32_t n = p.roots; n < p.nodes; ++n) put(x, n, splat(c.c[n]) * at(g, p.prefix[n]));
+      // D of inner nodes; those of leaves are not kept. x[0] stays 0, for states that are leaves
+      const auto children = [&](int32_t n, Vec sum) {
+        const int32_t leaf = p.leaves[n], last = p.children[n + 1];
+        for (int32_t k = p.children[n]; k < leaf; ++k) sum = sum + at(x, k);
+        for (int32_t k = leaf; k < last; ++k) sum = muladd(splat(c.c[k]), at(g, p.prefix[k]), sum);
+        return sum;
+      };
+      put(x, 0, splat(0.0));
       for (int32_t i = p.inner - 1; i >= 0; --i) {
-        const int32_t n = p.inner_node[i], last = p.children[n + 1];
-        Vec sum = at(x, n);
-        for (int32_t k = p.children[n]; k < last; ++k) sum = sum + at(x, k);
-        put(x, n, sum);
+        const int32_t n = p.inner_node[i];
+        put(x, n, children(n, splat(c.c[n]) * at(g, p.prefix[n])));
       }
       Vec total = splat(0.0);
       const Vec before = at(g, 0);
       for (int32_t r = 0; r < p.roots; ++r) {
-        Vec sum = before;
-        const int32_t last = p.children[r + 1];
-        for (int32_t k = p.children[r]; k < last; ++k) sum = sum + at(x, k);
-        sum = sum * at(u, r);
+        const Vec sum = children(r, before) * at(u, r);
         put(out, 1 + r, sum);
         total = total + sum;
       }
@@ -91,7 +93,7 @@ class SumDifference {
         put(u, r, v);
         for (int32_t k = p.label_states[r]; k < p.label_states[r + 1]; ++k) {
           const int32_t n = p.state_node[k];
-          put(out, k, v * muladd(splat(c.under[k]), at(g, p.prefix[n]), at(x, n)));
+          put(out, k, v * muladd(splat(c.under[k]), at(g, p.prefix[n]), at(x, p.state_inner[k])));
         }
       }
       put(out, p.states, splat(0.0));
@@ -231,8 +233,7 @@ class LocalSumDifference {
       for (int32_t n = 0; n < base.roots; ++n) x[n] = 0.0;
       for (int32_t n = base.roots; n < base.nodes; ++n) x[n] = (b[n] - b[base.suffix[n]]) * g[base.prefix[n]];
       for (int32_t i = 0, n = base.nodes; n < p.nodes; ++i, ++n) x[n] = (b[n] - b[p.suffix[i]]) * g[p.prefix[i]];
-      for (int32_t n = p.nodes - 1; n >= base.nodes; --n) x[p.suffix[n - base.nodes]] += x[n];
-      for (int32_t n = base.nodes - 1; n >= base.roots; --n) x[base.suffix[n]] += x[n];
+      add_below(p, base, x);
       double total = 0.0;
       for (int32_t r = 0; r < base.roots; ++r) total += (g[0] + x[r]) * u[r];
       if (!(total > 1e-290 && total < 1e290)) {
@@ -268,7 +269,7 @@ class LocalSumDifference {
   void backward(double* posterior, double* const* patterns) const {
     if (s.length == 0 || w.kappa == kInfinity) return;
     double *delta = w.delta[0], *earlier = w.delta[1];
-    double *x = w.x, *beta = w.beta, *top = w.top, *cap = w.cap, *own = w.own;  // own: u delta of a node
+    double *x = w.x, *beta = w.beta, *top = w.top, *own = w.own;  // own: u delta of a node
     for (int32_t k = 0; k < s.sets[s.length - 1].states; ++k) delta[k] = 0.0;
     delta[0] = 1.0 / w.z;
     double kappa = 0.0;
@@ -302,32 +303,32 @@ class LocalSumDifference {
       for (int32_t r = 0; r < base.roots; ++r) {
         beta[r] = u[r] * delta[0] + own[r];
         top[r] = max(u[r] * delta[0], beta[r]);
-        cap[r] = b[r];
+        most(b[r] * g[0] * top[r]);
         earlier[0] += beta[r];
+        x[r] = out[r] = 0.0;
       }
-      const auto node = [&](int32_t n, int32_t above, int32_t prefix) {
+      // a node below `above`; reach: G times the largest beta there
+      const auto node = [&](int32_t n, int32_t above, int32_t prefix, double reach) {
         const double mine = b[n], suffix = b[above], weight = g[prefix];
         beta[n] = beta[above] + own[n];
         top[n] = max(top[above], beta[n]);
-        cap[n] = max(mine, suffix);
-        cap[above] = max(cap[above], mine);
+        most(max(max(mine, suffix) * weight * top[n], mine * reach));
         const double v = (mine - suffix) * beta[above] + mine * own[n];
         earlier[prefix] += v;
         x[n] = weight * v;
-        out[n] = suffix * weight * beta[above] + x[n];
+        out[n] = suffix * weight * beta[above];
       };
-      for (int32_t n = base.roots; n < base.nodes; ++n) node(n, base.suffix[n], base.prefix[n]);
-      for (int32_t i = 0, n = base.nodes; n < p.nodes; ++i, ++n) node(n, p.suffix[i], p.prefix[i]);
-      // what is below a node, and the guard
-      const auto up = [&](int32_t n, int32_t above, int32_t prefix) {
-        x[above] += x[n];
-        out[above] += x[n];
-        most(cap[n] * g[prefix] * top[n]);
-      };
-      for (int32_t r = 0; r < base.roots; ++r) x[r] = out[r] = 0.0;
-      for (int32_t n = p.nodes - 1; n >= base.nodes; --n) up(n, p.suffix[n - base.nodes], p.prefix[n - base.nodes]);
-      for (int32_t n = base.nodes - 1; n >= base.roots; --n) up(n, base.suffix[n], base.prefix[n]);
-      for (int32_t r = 0; r < base.roots; ++r) most(cap[r] * g[0] * top[r]);
+      for (int32_t i = -base.roots; i < base.inner; ++i) {
+        const int32_t above = i < 0 ? i + base.roots : base.inner_node[i];
+        const double reach = g[base.prefix[above]] * top[above];
+        for (int32_t n = base.children[above]; n < base.children[above + 1]; ++n) node(n, above, base.prefix[n], reach);
+      }
+      for (int32_t i = 0, n = base.nodes; n < p.nodes; ++i, ++n) {
+        const int32_t above = p.suffix[i], j = above - base.nodes;
+        node(n, above, p.prefix[i], g[j < 0 ? base.prefix[above] : p.prefix[j]] * top[above]);
+      }
+      add_below(p, base, x);
+      for (int32_t n = base.roots; n < p.nodes; ++n) out[n] += x[n];
       double* last = delta;
       delta = earlier;
       earlier = last;
@@ -337,6 +338,16 @@ class LocalSumDifference {
 
  private:
   static double max(double a, double b) { return a > b ? a : b; }
+  // x (nodes,) += that of all nodes below
+  static void add_below(const LocalPatternsView& p, const PatternSetView& base, double* x) {
+    for (int32_t n = p.nodes - 1; n >= base.nodes; --n) x[p.suffix[n - base.nodes]] += x[n];
+    for (int32_t i = base.inner - 1; i >= -base.roots; --i) {
+      const int32_t n = i < 0 ? i + base.roots : base.inner_node[i];
+      double sum = x[n];
+      for (int32_t k = base.children[n]; k < base.children[n + 1]; ++k) sum += x[k];
+      x[n] = sum;
+    }
+  }
 
   const LocalView& s;
   LocalWork& w;

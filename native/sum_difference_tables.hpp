@@ -45,7 +45,7 @@ class Coefficients {
     under_.assign(states, 1.0);
     for (size_t k = 0; k < entry_c_.size(); ++k) entry_c_[k] = c_[p.entry_node[k]];
     for (size_t k = 0; k < state_b_.size(); ++k) state_b_[k] = b_[p.state_node[p.state_entry[k]]];
-    for (int32_t k = 1 + p.roots; k < p.states; ++k) under_[k] = b_[p.suffix[p.state_node[k]]];
+    for (int32_t k = 1 + p.roots; k < p.states; ++k) under_[k] = b_[p.state_inner[k] ? p.suffix[p.state_node[k]] : p.state_node[k]];
     view_.entry_c = entry_c_.data();
     view_.state_b = state_b_.data();
     view_.under = under_.data();
@@ -146,7 +146,7 @@ class LocalTables {
       nodes = std::max<int64_t>(nodes, sets[t].nodes);
       states = std::max<int64_t>(states, sets[t].states);
     }
-    double* p = block_.take(total + 2 * all + 5 * nodes + 2 * states + 2 * T * labels);
+    double* p = block_.take(total + 2 * all + 4 * nodes + 2 * states + 2 * T * labels);
     const auto take = [&](int64_t n) {
       double* q = p;
       p += n;
@@ -154,7 +154,7 @@ class LocalTables {
     };
     work.gamma = take(total);
     work.gamma_at = at_.data();
-    for (double** row : {&work.x, &work.beta, &work.top, &work.cap, &work.own}) *row = take(nodes);
+    for (double** row : {&work.x, &work.beta, &work.top, &work.own}) *row = take(nodes);
     work.delta[0] = take(states);
     work.delta[1] = take(states);
     u = take(T * labels);

@@ -130,6 +130,7 @@ class VariableOrder {
     std::vector<PatternSums> sum_views;
     std::vector<const PatternSums*> sums_at;  // by position
     std::vector<uint8_t> used;                // by set
+    std::vector<std::vector<double>> base_sums;  // by set (nodes,): expectations
     // decoding: one sequence's structure, one position's patterns
     Hits hits;
     std::vector<std::vector<int32_t>> links;
@@ -269,22 +270,21 @@ class VariableOrder {
     const PatternSet& set = sets_.set(base);
     const double* features = w + m_.parts[kStart].base;
     k.weight.resize(static_cast<size_t>(p.nodes));
-    k.added.assign(static_cast<size_t>(p.nodes), 0.0);
+    if (static_cast<int32_t>(k.added.size()) < p.nodes) k.added.resize(static_cast<size_t>(p.nodes), 0.0);  // zeros
     k.changed.clear();
     std::copy_n(coefficients_[base].sums(), v.nodes, k.weight.data());
-    int32_t first = v.nodes;  // first base node that is hit
     for (int64_t h = hits.offsets[slot]; h < hits.offsets[slot + 1]; ++h) {
-      k.added[hits.node[h]] += features[hits.feature[h]] * (hits.value.empty() ? 1.0 : hits.value[h]);
-      first = std::min(first, hits.node[h]);
+      const int32_t n = hits.node[h];
+      k.added[n] += features[hits.feature[h]] * (hits.value.empty() ? 1.0 : hits.value[h]);
+      if (n < v.nodes) k.changed.push_back(n);
     }
-    const double* sums = coefficients_[base].sums();
-    for (int32_t n = first; n < v.nodes; ++n) {
-      const int32_t above = v.suffix[n];
-      if (k.added[n] == 0.0 && k.weight[above] == sums[above]) continue;
-      k.weight[n] = k.weight[above] + bias(set, n, w) + k.added[n];
-      k.changed.push_back(n);
-    }
+    for (size_t i = 0; i < k.changed.size(); ++i)
+      for (int32_t n = v.children[k.changed[i]]; n < v.children[k.changed[i] + 1]; ++n) k.changed.push_back(n);
+    std::sort(k.changed.begin(), k.changed.end());
+    k.changed.erase(std::unique(k.changed.begin(), k.changed.end()), k.changed.end());
+    for (const int32_t n : k.changed) k.weight[n] = k.weight[v.suffix[n]] + bias(set, n, w) + k.added[n];
     for (int32_t n = v.nodes; n < p.nodes; ++n) k.weight[n] = k.weight[p.suffix[n - v.nodes]] + k.added[n];
+    for (int64_t h = hits.offsets[slot]; h < hits.offsets[slot + 1]; ++h) k.added[hits.node[h]] = 0.0;
   }
 
   // B of a position; false: some W is too large
@@ -420,7 +420,13 @@ class VariableOrder {
     for (size_t i = 0; i < all; ++i)
       if (target_.status[jobs[i].b] == 1) jobs.push_back({jobs[i].b, true});
     if (!shared_ || sets_.has_end()) {
+      k.base_sums.assign(static_cast<size_t>(sets_.count()), {});
       for (const Job& job : jobs) alone(k, job, w, fits, fallback, out, loss);
+      for (int64_t i = 0; i < sets_.count(); ++i)
+        for (int32_t n = sets_.set(i).view().roots; n < static_cast<int32_t>(k.base_sums[i].size()); ++n) {
+          const int32_t z = sets_.set(i).pattern(n);
+          if (z >= 0 && m_.bias[z] >= 0) out[m_.bias[z]] += k.base_sums[i][n];
+        }
       return true;
     }
     clear_sums(k);
@@ -497,9 +503,9 @@ class VariableOrder {
       for (int64_t i = 0; i < length(b) * L; ++i) x.posterior[i] *= factor;
       double* features = out + m_.parts[kStart].base;
       for (int64_t t = 0; t < N; ++t) {
-        const PatternSet& s = sets_.set(base(b, t));
-        for (int32_t n = s.view().roots; n < s.view().nodes; ++n)
-          if (s.pattern(n) >= 0 && m_.bias[s.pattern(n)] >= 0) out[m_.bias[s.pattern(n)]] += factor * x.patterns[t][n];
+        std::vector<double>& sum = k.base_sums[base(b, t)];
+        sum.resize(static_cast<size_t>(sets_.set(base(b, t)).view().nodes), 0.0);
+        kernels().add_scaled(sum.data(), x.patterns[t], factor, static_cast<int64_t>(sum.size()));
         if (shared_) continue;
         for (int64_t h = hits_.offsets[slot(b, t)]; h < hits_.offsets[slot(b, t) + 1]; ++h)
           features[hits_.feature[h]] += factor * (hits_.value.empty() ? 1.0 : hits_.value[h]) * x.patterns[t][hits_.node[h]];

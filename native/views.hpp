@@ -159,8 +159,10 @@ struct PatternSetView {
   const int32_t* prefix = nullptr;           // (nodes,) without the last label, a state of the set before; 0 for roots
   const int32_t* label = nullptr;            // (nodes,) root that the node ends in
   const int32_t* children = nullptr;         // (nodes + 1,) node n has the children children[n] .. children[n + 1]
+  const int32_t* leaves = nullptr;           // (nodes,) the first of its children that has none itself: the last ones
   const int32_t* inner_node = nullptr;       // (inner,) suffixes before extensions
   const int32_t* state_node = nullptr;       // (states,) -1 for state 0
+  const int32_t* state_inner = nullptr;      // (states,) its node if that has children, else 0
   const int32_t* node_state = nullptr;       // (nodes,) state of a node, or `states`: none
   const int32_t* label_states = nullptr;     // (roots + 1,) states from 1 + roots on that end in a label, side by side
   const int32_t* active_node = nullptr;      // (active,)
@@ -193,7 +195,7 @@ struct PatternCoefficients {
   const double* cap = nullptr;      // (active,) largest of B(n), B(suffix), B(children)
   const double* entry_c = nullptr;  // (nodes - roots,) c by entry
   const double* state_b = nullptr;  // (states - 1 - roots,) b by state entry
-  const double* under = nullptr;    // (states,) B(suffix of the state's node)
+  const double* under = nullptr;    // (states,) B(suffix of the state's node), of a leaf its own B
 };
 
 // Four sequences side by side in the lanes of a vector: position t of all of them at once.
@@ -231,7 +233,7 @@ struct LocalView {
 struct LocalWork {
   double* gamma = nullptr;                // as above, without zeros
   const int64_t* gamma_at = nullptr;      // (length + 1,)
-  double *x = nullptr, *beta = nullptr, *top = nullptr, *cap = nullptr, *own = nullptr;  // (most nodes,)
+  double *x = nullptr, *beta = nullptr, *top = nullptr, *own = nullptr;  // (most nodes,)
   double* delta[2] = {nullptr, nullptr};  // (most states,)
   double log_z = 0.0, z = 0.0, kappa = 0.0;
 };
