@@ -78,7 +78,7 @@ class PatternSet {
     for (int32_t n = 0; n < nodes; ++n) {
       const bool inner = children[n] < children[n + 1];
       if (n >= roots && inner) inner_node.push_back(n);
-      if (n < roots || inner || node_state[n] < states) {
+      if (n < roots || inner) {
         node_active[n] = static_cast<int32_t>(active_node.size());
         active_node.push_back(n);
         active_suffix.push_back(suffix[n] < 0 ? -1 : node_active[suffix[n]]);

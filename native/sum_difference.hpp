@@ -16,7 +16,7 @@
 // The guard. All of this is linear, so to first order the error of Z or of an expectation is the sum over operations of
 // (rounding error) x (derivative): at most a few eps times the largest of the terms
 //   max(B(s), B(z), B(children)) G(z) u(y) max over suffixes of beta,   gamma(z) delta(z),
-// beside Z = 1. That largest term is kappa; log10(kappa) digits are lost to cancellation. The caller recomputes a
+// beside Z = 1, the first of nodes with children only: of a leaf gamma = u B G needs no difference. That largest term is kappa; log10(kappa) digits are lost to cancellation. The caller recomputes a
 // sequence with kappa > kMostKappa on the automaton, which only adds. It also bounds what underflow can take away.
 //
 // SumDifference: sequences side by side in the lanes of a vector, with the same sets and coefficients at the same
@@ -129,9 +129,7 @@ class SumDifference {
       for (int32_t r = 0; r < p.roots; ++r) {
         const Vec v = at(u, r), d = at(delta, 1 + r), mine = at(gamma, 1 + r);
         Vec mass = mine * d;
-        whole = whole + mass;
         kappa = max(kappa, mass);
-        mass = muladd(mine, empty, mass);
         const Vec beta = v * (empty + d), most = max(v * empty, beta);
         put(delta, 1 + r, v * d);
         put(ub, r, beta);
@@ -140,11 +138,11 @@ class SumDifference {
         for (int32_t k = p.label_states[r]; k < p.label_states[r + 1]; ++k) {
           const Vec e = at(delta, k), m = at(gamma, k) * e;
           mass = mass + m;
-          whole = whole + m;
           kappa = max(kappa, m);
           put(delta, k, v * e);
         }
-        if (row) put(row, r, factor * mass);
+        whole = whole + mass;
+        if (row) put(row, r, factor * muladd(mine, empty, mass));
       }
       for (int32_t i = p.roots; i < p.active; ++i) {
         const int32_t from = p.active_suffix[i];

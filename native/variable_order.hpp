@@ -77,7 +77,9 @@ class VariableOrder {
     const int64_t n = m_.weights, rows = split_ ? split_->size() : 0;
     const bool fits = prepare(w);
     refused_ = 0;
-    const Chunks chunks(data_.sequences, 8);  // each takes its sums apart at the end, which is worth avoiding
+    // each clears its sums and takes them apart at the end, which costs as much as some hundred positions a set
+    const int64_t most = data_.offsets[data_.sequences] / (200 * sets_.count());
+    const Chunks chunks(data_.sequences, std::clamp<int64_t>(most, 2, 8));
     careful_.resize(static_cast<size_t>(chunks.chunks), 0);
     buffers_.resize(static_cast<size_t>(chunks.chunks));
     std::vector<double> losses(static_cast<size_t>(chunks.chunks), 0.0);

@@ -151,7 +151,7 @@ struct SegmentWork {
 // Nodes are the patterns. Node r < roots is the label r (or, in the set after the last position, the end); longer ones
 // follow, suffixes before extensions and the children of a node side by side. States are what the next position asks
 // for: state 0 is the empty pattern, 1 + r the label r, the others are nodes that are prefixes of nodes there. Active
-// nodes are those whose beta is read: the roots, then nodes that have children or are states, in order.
+// nodes are those whose beta is read: the roots, then nodes that have children, in order.
 struct PatternSetView {
   int32_t nodes = 0, roots = 0, states = 0, active = 0, before = 0;  // before: states of the set one position earlier
   int32_t inner = 0;                         // nodes from `roots` on that have children
