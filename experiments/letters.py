@@ -8,14 +8,13 @@ grow no more than linearly.
 
 from __future__ import annotations
 
-import gzip
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.data import find
+from experiments.data import open_text
 from experiments.report import Options, Report, Table, percent
 
 TITLE = "Handwritten words, orders 1 to 5 (paper 001, figure 3)"
@@ -25,28 +24,32 @@ SIGMA_1 = 0.5  # c2 of a Gaussian prior with sigma = 1
 Words = dict[int, tuple[list[Any], list[Any]]]
 
 
-def read(path: Path) -> Words:
+def read(lines: Iterable[str]) -> Words:
     """Fold -> (X, y): set pixels by letter, and letters, by word."""
     words: Words = {}
     tokens: list[list[str]] = []
     letters: list[str] = []
-    with gzip.open(path, "rt", encoding="ascii") as lines:
-        for line in lines:
-            fields = line.split("\t")
-            tokens.append([f"p{i}" for i, pixel in enumerate(fields[6:134]) if pixel == "1"])
-            letters.append(fields[1])
-            if fields[2] == "-1":  # no next letter
-                X, y = words.setdefault(int(fields[5]), ([], []))
-                X.append(tokens)
-                y.append(letters)
-                tokens, letters = [], []
+    for line in lines:
+        fields = line.split("\t")
+        tokens.append([f"p{i}" for i, pixel in enumerate(fields[6:134]) if pixel == "1"])
+        letters.append(fields[1])
+        if fields[2] == "-1":  # no next letter
+            X, y = words.setdefault(int(fields[5]), ([], []))
+            X.append(tokens)
+            y.append(letters)
+            tokens, letters = [], []
     return words
+
+
+def read_words() -> Words:
+    with open_text("letters/letter.data") as lines:
+        return read(lines)
 
 
 def run(options: Options) -> Report:
     import scansion
 
-    words = read(find("letters/letter.data"))
+    words = read_words()
     folds = sorted(words)[: 2 if options.quick else None]
     limit = 10 if options.quick else None
     rows: dict[int, list[dict[str, float]]] = {order: [] for order in ORDERS}

@@ -1,11 +1,12 @@
 """Data of a random k-order Markov model: paper 001, section 3.1.1, figure 2 and table 2.
 
 n = 5 states; after each k states at most r = 2 randomly chosen next states, their probabilities a vector drawn
-uniformly from [0, 1]^r and normalised. State i emits m = 3 numbers, the j-th Gaussian with mean mu_ij, uniform on [0, 1], and
-standard deviation sigma. Sequences have length 20 and begin with k random states; 300, 400 or 500 for training, 500 for
-test; k = 2, 3. Attributes: the previous, the current and the next observation; beyond either end there is none.
-Features: all indicators of label patterns seen in training up to a maximum order. Labels are drawn before, and independently of,
-sigma. The values of sigma and the number of repetitions are not in the paper's text: ours are below.
+uniformly from [0, 1]^r and normalised. State i emits m = 3 numbers, the j-th Gaussian with mean mu_ij, uniform on
+[0, 1], and standard deviation sigma. Sequences have length 20 and begin with k random states; 300, 400 or 500 for
+training, 500 for test; k = 2, 3. Attributes: the previous, the current and the next observation; beyond either end
+there is none. Features: all indicators of label patterns seen in training up to a maximum order. Labels are drawn
+before, and independently of, sigma. The values of sigma and the number of repetitions are not in the paper's text: ours
+are below.
 """
 
 from __future__ import annotations
@@ -133,8 +134,8 @@ def run(options: Options) -> Report:
         "patterns": {f"k={k} n={size}": exclusive[k, size] for k, size in exclusive},
     }
     report.notes.append(
-        "The paper's claims: higher orders help, the more so the less the observations tell (large sigma); going "
-        "beyond the order of the data does not help, and costs little."
+        "The paper's claims: orders up to that of the data help, also where the observations tell little (large sigma); "
+        "going beyond does not help, and patterns that are only in the training or the test data do little harm."
     )
     report.plots["synthetic.png"] = lambda path: plot(means, sizes[-1], sigmas, path)
     return report

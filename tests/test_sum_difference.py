@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from strategies import PatternProblem, pattern_problems, with_constraints
+from test_reference import PATTERNS, TABLE_11, TABLE_14, TWO_DIGITS
 
 import scansion as sc
 from scansion import _core
@@ -44,18 +45,13 @@ def allowed_labels(known, problem: PatternProblem):
 
 
 def test_worked_example():
-    """Paper 001, appendix B: labels P O L, pattern LOL at position 6 only, weights 1."""
-    patterns = [(0,), (1,), (2,), (2, 1, 2)]
-    scores = np.zeros((8, 4))
-    scores[:, :3] = 0.0
-    fires = np.zeros(scores.shape, bool)
-    fires[5, 3] = True
-    scores[5, 3] = 1.0
-    log_z, posteriors, _, passed = native(scores, patterns, 3, fires)
-    lattice = sc.ChainLattice.from_patterns(np.where(fires, scores, 0.0), patterns, 3)
-    assert passed
-    assert_allclose(log_z, lattice.log_partition(), atol=1e-12)
-    assert_allclose(posteriors[5, 3], lattice.marginals().patterns[5, 3], atol=1e-12)
+    """Paper 001, appendix B, with table 14: LOL fires at the sixth position only, or everywhere with weight 0."""
+    for fires in (TABLE_11 != 0, None):
+        log_z, posteriors, _, passed = native(TABLE_11, PATTERNS, 3, fires)
+        assert passed
+        assert_allclose(log_z, 12.696, rtol=0, atol=5e-4)
+        known = np.ones(TABLE_14.shape, bool) if fires is None else fires
+        assert_allclose(posteriors[known], TABLE_14[known], rtol=0, atol=TWO_DIGITS)
 
 
 def test_pattern_sets_hold_what_later_positions_need():
@@ -123,13 +119,11 @@ def test_cancellation_is_refused_or_right(weight):
     allowed = np.array([[True, False], [True, True], [True, True]])
     log_z, posteriors, kappa, passed = native(scores, patterns, 2, None, allowed)
     lattice = sc.ChainLattice.from_patterns(scores, patterns, 2).constrain(allowed)
-    assert passed == (weight > -9.0) or weight == -9.0
+    assert passed == (weight > -9.5)
     assert passed == (kappa <= _core.MOST_KAPPA)
     if passed:
         assert_allclose(log_z, lattice.log_partition(), atol=LOG_Z)
         assert_allclose(posteriors, lattice.marginals().patterns, atol=EXPECTATION)
-    if weight <= -30.0:
-        assert not passed  # what is left would be noise
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 10.0, 50.0]))
@@ -185,6 +179,12 @@ MODELS = {
     "order 3": {"order": 3},
     "attributes on pairs": {"order": 2, "attribute_orders": {"pair.": 1, "both.": (0, 1, 2)}},
     "variable order": {"order": 3, "bias_order": 1, "attribute_orders": {"pair.": (1, 2, 3), "both.": (0, 3)}},
+    # a pair that only attributes carry is a suffix of an always-on pattern, and another its prefix
+    "holes": {
+        "patterns": [("X", "Y", "Z"), ("Z", "X", "Y", "Z"), ("Y", "Z"), ("X", "X")],
+        "attribute_orders": {"pair.": (1, 2), "both.": (0, 3)},
+        "min_freq": 0.0,
+    },
     "nothing always on": {"order": 2, "bias_order": 0, "attribute_orders": {"pair.": (1, 2)}},
     "ends": {"patterns": [(sc.BOS, "X"), ("X", "Y"), ("Y", "Z", "X"), ("Z", sc.EOS), ("X", "Y", "Z", sc.EOS)]},
     "ends with attributes": {
