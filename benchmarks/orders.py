@@ -33,7 +33,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from experiments.data import MissingDataError, find, open_text
 from experiments.report import machine
 
-
 FILES = {"letters": "letters/letter.data", "xpos": "ud-english-ewt/en_ewt-ud-train.conllu"}
 
 

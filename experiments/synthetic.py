@@ -134,8 +134,8 @@ def run(options: Options) -> Report:
         "patterns": {f"k={k} n={size}": exclusive[k, size] for k, size in exclusive},
     }
     report.notes.append(
-        "The paper's claims: orders up to that of the data help, also where the observations tell little (large sigma); "
-        "going beyond does not help, and patterns that are only in the training or the test data do little harm."
+        "The paper's claims: orders up to that of the data help, also where the observations tell little (large "
+        "sigma); going beyond does not help, and patterns that are only in the training or the test data do little harm."
     )
     report.plots["synthetic.png"] = lambda path: plot(means, sizes[-1], sigmas, path)
     return report
