@@ -135,7 +135,8 @@ def run(options: Options) -> Report:
     }
     report.notes.append(
         "The paper's claims: orders up to that of the data help, also where the observations tell little (large "
-        "sigma); going beyond does not help, and patterns that are only in the training or the test data do little harm."
+        "sigma); going beyond does not help, and patterns that are only in the training or the test data do little "
+        "harm."
     )
     report.plots["synthetic.png"] = lambda path: plot(means, sizes[-1], sigmas, path)
     return report

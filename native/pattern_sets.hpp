@@ -371,19 +371,15 @@ class LocalSets {
 
   int64_t count() const { return static_cast<int64_t>(places_.size()); }
   int64_t bytes() const { return static_cast<int64_t>(pool_.size() * sizeof(int32_t) + places_.size() * sizeof(Place)); }
-  int32_t base(int64_t i) const { return places_[i].base; }
-  LocalPatternsView view(int64_t i) const { return view(sets_, places_[i].base, places_[i].nodes, places_[i].states, pool_.data() + places_[i].at); }
-
-  static LocalPatternsView view(const PatternSets& sets, int32_t base, int64_t nodes, int64_t states, const int32_t* links) {
-    LocalPatternsView v;
-    v.base = &sets.set(base).view();
-    v.nodes = v.base->nodes + static_cast<int32_t>(nodes);
-    v.states = v.base->states + static_cast<int32_t>(states);
-    v.suffix = links;
-    v.prefix = links + nodes;
-    v.state_node = links + 2 * nodes;
-    v.state_label = links + 2 * nodes + states;
-    return v;
+  LocalPatternsView view(int64_t i) const {
+    const Place& p = places_[i];
+    return view(sets_.set(p.base), p.nodes, p.states, pool_.data() + p.at);
+  }
+  // a set that is not stored here; links may be null if there are no extras
+  static LocalPatternsView view(const PatternSets& sets, int32_t base, const PatternSets::Extras& extras,
+                                const int32_t* links) {
+    return view(sets.set(base), static_cast<int32_t>(extras.nodes.size()), static_cast<int32_t>(extras.states.size()),
+                links);
   }
 
  private:
@@ -391,6 +387,19 @@ class LocalSets {
     int32_t base, nodes, states;
     int64_t at;
   };
+  static LocalPatternsView view(const PatternSet& base, int32_t nodes, int32_t states, const int32_t* links) {
+    LocalPatternsView v;
+    v.base = &base.view();
+    v.nodes = v.base->nodes + nodes;
+    v.states = v.base->states + states;
+    if (!links) return v;
+    v.suffix = links;
+    v.prefix = links + nodes;
+    v.state_node = links + 2 * nodes;
+    v.state_label = links + 2 * nodes + states;
+    return v;
+  }
+
   const PatternSets& sets_;
   std::vector<Place> places_;
   std::vector<int32_t> pool_;

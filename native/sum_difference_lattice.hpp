@@ -28,8 +28,7 @@ inline bool sum_difference_lattice(const PatternAutomaton& net, const double* sc
   LocalTables x;
   for (int64_t t = 0; t < N; ++t) {
     sets.links(extras, t, T, links[t]);
-    x.sets.push_back(LocalSets::view(sets, sets.base(t, T), static_cast<int64_t>(extras[t].nodes.size()),
-                                     static_cast<int64_t>(extras[t].states.size()), links[t].data()));
+    x.sets.push_back(LocalSets::view(sets, sets.base(t, T), extras[t], links[t].data()));
   }
   x.layout(L, all.any_bos());
   // the pattern of a node and where its score is, -1: none

@@ -135,8 +135,7 @@ class VariableOrder {
     std::vector<std::vector<double>> base_sums;  // by set (nodes,): expectations
     // decoding: one sequence's structure, one position's patterns
     Hits hits;
-    std::vector<std::vector<int32_t>> links;
-    std::vector<int32_t> suffix, prefix, label, node_state, state_node;
+    std::vector<int32_t> links, suffix, prefix, label, node_state, state_node;
     BestLabelling best;
   };
   struct Job {
@@ -157,7 +156,7 @@ class VariableOrder {
   // place of a position in position_set_ and hits_: sequences have room for an end each
   int64_t slot(int64_t b, int64_t t) const { return data_.offsets[b] + b + t; }
   LocalPatternsView local(int64_t b, int64_t t) const {
-    return shared_ ? LocalSets::view(sets_, base(b, t), 0, 0, nullptr) : local_.view(position_set_[slot(b, t)]);
+    return shared_ ? LocalSets::view(sets_, base(b, t), {}, nullptr) : local_.view(position_set_[slot(b, t)]);
   }
 
   // ---- structure, once ----
@@ -328,11 +327,8 @@ class VariableOrder {
                     coefficients_[base(b, t)].sums());
         continue;
       }
-      k.links.resize(1);
-      sets_.links(extras, t, length(b), k.links[0]);
-      const LocalPatternsView p =
-          LocalSets::view(sets_, base(b, t), static_cast<int64_t>(extras[t].nodes.size()),
-                          static_cast<int64_t>(extras[t].states.size()), k.links[0].data());
+      sets_.links(extras, t, length(b), k.links);
+      const LocalPatternsView p = LocalSets::view(sets_, base(b, t), extras[t], k.links.data());
       local_weights(k, p, base(b, t), k.hits, t, w);
       k.best.step(merged(k, p), scores, k.weight.data());
     }
