@@ -20,6 +20,8 @@ NAMES = (
     "robot",
     "strokes",
     "words",
+    "letters",
+    "synthetic",
     "noun_phrases",
     "kitchen",
     "salads",

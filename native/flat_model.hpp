@@ -60,12 +60,13 @@ struct ModelView {
   int64_t basis_base = 0;               // weight basis_base + b * L + y
 };
 
-// Token features of a first-order chain in two forms: attributes that go with many labels have a whole row of L (padded)
+// Token features of a chain on single labels in two forms: attributes that go with many labels have a whole row of L (padded)
 // weights, so that a token's scores are sums of rows; the others keep their lists of features.
 struct SplitFeatures {
   std::vector<int64_t> wide_offsets, narrow_offsets;  // (N + 1,) entries of a token
   std::vector<int32_t> wide_rows, narrow_ids;
   std::vector<int32_t> row_attribute;  // (rows,)
+  std::vector<int64_t> stop;           // (attributes,) end of an attribute's features on single labels: they come first
   int64_t stride = 0;
 
   int64_t size() const { return static_cast<int64_t>(row_attribute.size()) * stride; }
@@ -76,10 +77,12 @@ struct SplitFeatures {
     std::vector<int64_t> uses(static_cast<size_t>(f.attributes), 0);
     for (int64_t e = 0; e < data.token_offsets[tokens]; ++e)
       if (data.ids[e] < f.attributes) ++uses[data.ids[e]];
+    for (int64_t a = 0; a < f.attributes; ++a)
+      stop.push_back(std::lower_bound(f.pattern + f.rows[a], f.pattern + f.rows[a + 1], m.labels) - f.pattern);
     std::vector<int32_t> row(static_cast<size_t>(f.attributes), -1);
     for (int64_t a = 0; a < f.attributes; ++a) {
       // a row costs about a vector operation for four labels, a list about one for each feature
-      const int64_t features = f.rows[a + 1] - f.rows[a];
+      const int64_t features = stop[a] - f.rows[a];
       if (2 * features > stride / 4 && uses[a] * features > 4 * stride) {
         row[a] = static_cast<int32_t>(row_attribute.size());
         row_attribute.push_back(static_cast<int32_t>(a));
@@ -90,7 +93,7 @@ struct SplitFeatures {
     for (int64_t t = 0; t < tokens; ++t) {
       for (int64_t e = data.token_offsets[t]; e < data.token_offsets[t + 1]; ++e) {
         const int32_t id = data.ids[e];
-        if (id >= f.attributes || f.rows[id] == f.rows[id + 1]) continue;
+        if (id >= f.attributes || f.rows[id] == stop[id]) continue;
         if (row[id] >= 0)
           wide_rows.push_back(row[id]);
         else
@@ -105,7 +108,7 @@ struct SplitFeatures {
   void restore(const ModelView& m, const double* table, double* w) const {
     const FeatureRows& f = m.parts[kStart];
     for (size_t r = 0; r < row_attribute.size(); ++r)
-      for (int64_t k = f.rows[row_attribute[r]]; k < f.rows[row_attribute[r] + 1]; ++k)
+      for (int64_t k = f.rows[row_attribute[r]]; k < stop[row_attribute[r]]; ++k)
         w[f.base + k] = table[static_cast<int64_t>(r) * stride + f.pattern[k]];
   }
 
@@ -114,13 +117,13 @@ struct SplitFeatures {
     const FeatureRows& f = m.parts[kStart];
     std::fill_n(table, size(), 0.0);
     for (size_t r = 0; r < row_attribute.size(); ++r)
-      for (int64_t k = f.rows[row_attribute[r]]; k < f.rows[row_attribute[r] + 1]; ++k)
+      for (int64_t k = f.rows[row_attribute[r]]; k < stop[row_attribute[r]]; ++k)
         table[static_cast<int64_t>(r) * stride + f.pattern[k]] = w[f.base + k];
   }
   void fold(const ModelView& m, const double* table, double* out) const {
     const FeatureRows& f = m.parts[kStart];
     for (size_t r = 0; r < row_attribute.size(); ++r)
-      for (int64_t k = f.rows[row_attribute[r]]; k < f.rows[row_attribute[r] + 1]; ++k)
+      for (int64_t k = f.rows[row_attribute[r]]; k < stop[row_attribute[r]]; ++k)
         out[f.base + k] += table[static_cast<int64_t>(r) * stride + f.pattern[k]];
   }
 };

@@ -7,6 +7,7 @@
 #include "rows.hpp"
 #include "segment.hpp"
 #include "segment_log.hpp"
+#include "sum_difference.hpp"
 
 #define SCANSION_STRING_(x) #x
 #define SCANSION_STRING(x) SCANSION_STRING_(x)
@@ -80,6 +81,21 @@ bool segment_end_rows(const SegmentView& view, const TopologyView& net, SegmentW
   return sweep.by_key(v);
 }
 
+void sum_difference_forward(const SumDifferenceView& view, SumDifferenceWork& work) {
+  SumDifference(view, work).forward();
+}
+
+void sum_difference_backward(const SumDifferenceView& view, SumDifferenceWork& work, bool answer, double* posterior,
+                             const PatternSums* const* sums) {
+  SumDifference(view, work).backward(answer, posterior, sums);
+}
+
+void sum_difference_local(const LocalView& view, LocalWork& work, double* posterior, double* const* patterns) {
+  const LocalSumDifference sweep(view, work);
+  sweep.forward();
+  sweep.backward(posterior, patterns);
+}
+
 void exp_array(const double* x, int64_t n, double* out) {
   double buffer[kLanes];
   for (int64_t i = 0; i < n; i += kLanes) {
@@ -103,6 +119,9 @@ constexpr Kernels table = {
     segment_end_rows,
     nested_forward,
     nested_backward,
+    sum_difference_forward,
+    sum_difference_backward,
+    sum_difference_local,
     sum_rows,
     add_to_rows,
     mix_rows,

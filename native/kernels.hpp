@@ -30,6 +30,11 @@ struct Kernels {
   // one run of a nested lattice: before, after and ends; rest, ahead and expectations; false: use log space
   bool (*nested_forward)(const NestedRun& run);
   bool (*nested_backward)(const NestedRun& run);
+  // sum_difference.hpp: four sequences side by side; one by itself
+  void (*sum_difference_forward)(const SumDifferenceView& view, SumDifferenceWork& work);
+  void (*sum_difference_backward)(const SumDifferenceView& view, SumDifferenceWork& work, bool answer,
+                                  double* posterior, const PatternSums* const* sums);
+  void (*sum_difference_local)(const LocalView& view, LocalWork& work, double* posterior, double* const* patterns);
   // out (stride,) += the named rows of a table; the named rows += factor * x where mask is 1 (null: everywhere)
   void (*sum_rows)(const double* table, int64_t stride, const int32_t* rows, int64_t n, double* out);
   void (*add_to_rows)(double* table, const double* mask, int64_t stride, const int32_t* rows, int64_t n,

@@ -9,6 +9,7 @@
 
 #include "flat_model.hpp"
 #include "trajectory.hpp"
+#include "variable_order.hpp"
 
 namespace scansion {
 
@@ -17,6 +18,18 @@ class FlatObjective {
   FlatObjective(const ModelView& model, const DataView& data, const TargetView& target,
                 const PatternAutomaton* automaton, const Topology* topology)
       : m_(model), data_(data), target_(target), automaton_(automaton), topology_(topology) {}
+
+  // Chains only: log_loss by the Sum-Difference algorithm from now on, unless targets are trajectories.
+  void use_sum_difference() {
+    const uint8_t* status = target_.status;
+    const bool plain = std::none_of(status, status + data_.sequences, [](uint8_t x) { return x == kTrajectory; });
+    if (plain) make_variable_order().prepare_loss();
+  }
+  // Chains only: as VariableOrder::decode.
+  void decode(const double* w, bool known, int32_t* labels, int64_t threads) {
+    make_variable_order().decode(w, known, labels, threads);
+  }
+  const VariableOrder* variable_order() const { return variable_order_.get(); }
 
   // Trajectories of the sequences of status 3: labels, cut at offsets (B + 1). merge: runs of equal labels are one.
   void set_trajectories(const int64_t* offsets, const int32_t* labels, bool merge) {
@@ -28,6 +41,7 @@ class FlatObjective {
 
   // sum_b weight_b (log Z_b - log Z_b(known)) and its gradient
   double log_loss(const double* w, double* gradient, int64_t threads) {
+    if (variable_order_) return sum_difference_loss(w, gradient, threads);
     std::vector<double> block;
     TransitionWeights shared;
     const bool share = make_shared(w, 1.0, block, shared);
@@ -185,6 +199,26 @@ class FlatObjective {
   }
 
  private:
+  VariableOrder& make_variable_order() {
+    if (!variable_order_) variable_order_ = std::make_unique<VariableOrder>(m_, data_, target_, *automaton_);
+    return *variable_order_;
+  }
+
+  double sum_difference_loss(const double* w, double* gradient, int64_t threads) {
+    std::vector<double> block;
+    TransitionWeights shared;
+    const bool share = make_shared(w, 1.0, block, shared);
+    std::vector<std::unique_ptr<SequenceScores>> scores(std::max<int64_t>(1, threads));
+    return variable_order_->log_loss(w, gradient, threads, [&](int64_t worker, int64_t b, bool known, double factor, double* out) {
+      if (!scores[worker]) scores[worker] = std::make_unique<SequenceScores>(m_, automaton_, topology_);
+      SequenceScores& s = *scores[worker];
+      s.fill(data_, b, w, 1.0, nullptr);
+      const double log_z = s.posteriors(data_, share ? &shared : nullptr, known ? &target_ : nullptr, true);
+      s.add_expectations(data_, b, factor, out);
+      return log_z;
+    });
+  }
+
   enum Status : uint8_t { kUnknown = 0, kPartial = 1, kComplete = 2, kTrajectory = 3 };
 
   // A sparse vector over all weights.
@@ -328,6 +362,7 @@ class FlatObjective {
   TargetView target_;
   const PatternAutomaton* automaton_;
   const Topology* topology_;
+  std::unique_ptr<VariableOrder> variable_order_;
   std::unique_ptr<SplitFeatures> split_;
   std::vector<double> table_;  // (rows, stride) of split_
   std::vector<std::vector<double>> buffers_;

@@ -51,6 +51,11 @@ class PatternAutomaton {
   int32_t pattern_suffix(int64_t z) const { return pattern_suffix_[z]; }
   int32_t pattern_length(int64_t z) const { return pattern_length_[z]; }
   int32_t pattern_label(int64_t z) const { return pattern_label_[z]; }
+  // the state that pattern z is without its last symbol
+  int32_t pattern_state(int64_t z) const { return pattern_state_[z]; }
+  int32_t state_parent(int64_t state) const { return parent_[state]; }
+  int32_t state_last(int64_t state) const { return last_[state]; }
+  int32_t root() const { return root_; }
   bool ends(int64_t z) const { return ends_[z]; }
   // longest EOS pattern whose body is a suffix of the state, or -1
   int32_t end_match(int64_t state) const { return end_match_[state]; }

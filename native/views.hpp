@@ -146,6 +146,104 @@ struct SegmentWork {
   double* length_e = nullptr;    // (M, Cp): expected lengths
 };
 
+// A set P_t of label patterns that live at a position (models.md, section 1, Sum-Difference), as two trees.
+//
+// Nodes are the patterns. Node r < roots is the label r (or, in the set after the last position, the end); longer ones
+// follow, suffixes before extensions and the children of a node side by side. States are what the next position asks
+// for: state 0 is the empty pattern, 1 + r the label r, the others are nodes that are prefixes of nodes there. Active
+// nodes are those whose beta is read: the roots, then nodes that have children, in order.
+struct PatternSetView {
+  int32_t nodes = 0, roots = 0, states = 0, active = 0, before = 0;  // before: states of the set one position earlier
+  int32_t inner = 0;                         // nodes from `roots` on that have children
+  const int32_t* suffix = nullptr;           // (nodes,) longest proper suffix, a node; -1 for roots
+  const int32_t* prefix = nullptr;           // (nodes,) without the last label, a state of the set before; 0 for roots
+  const int32_t* label = nullptr;            // (nodes,) root that the node ends in
+  const int32_t* children = nullptr;         // (nodes + 1,) node n has the children children[n] .. children[n + 1]
+  const int32_t* leaves = nullptr;           // (nodes,) the first of its children that has none itself: the last ones
+  const int32_t* inner_node = nullptr;       // (inner,) suffixes before extensions
+  const int32_t* state_node = nullptr;       // (states,) -1 for state 0
+  const int32_t* state_inner = nullptr;      // (states,) its node if that has children, else 0
+  const int32_t* node_state = nullptr;       // (nodes,) state of a node, or `states`: none
+  const int32_t* label_states = nullptr;     // (roots + 1,) states from 1 + roots on that end in a label, side by side
+  const int32_t* active_node = nullptr;      // (active,)
+  const int32_t* active_state = nullptr;     // (active,) node_state of it
+  const int32_t* active_prefix = nullptr;    // (active,) prefix of it
+  const int32_t* active_suffix = nullptr;    // (active,) place of the suffix among the active nodes; -1 for roots
+  // nodes from `roots` on, by prefix: those of state slot_state[j] are entries[j] .. entries[j + 1]
+  const int32_t* slot_state = nullptr;       // (before,) states of the set before, by their number of entries
+  const int32_t* entries = nullptr;          // (before + 1,)
+  const int32_t* entry_node = nullptr;       // (nodes - roots,)
+  const int32_t* entry_suffix = nullptr;     // (nodes - roots,) place of the suffix among the active nodes
+  const int32_t* state_entries = nullptr;    // (before + 1,) the same for nodes that are states
+  const int32_t* state_entry = nullptr;      // (states - 1 - roots,) the state
+};
+
+// A set with what attributes add to it at one position: nodes and states that follow those of the base.
+struct LocalPatternsView {
+  const PatternSetView* base = nullptr;
+  int32_t nodes = 0, states = 0;         // with the base's
+  const int32_t* suffix = nullptr;       // (nodes - base nodes,) a node
+  const int32_t* prefix = nullptr;       // (nodes - base nodes,) a state of the set before
+  const int32_t* state_node = nullptr;   // (states - base states,)
+  const int32_t* state_label = nullptr;  // (states - base states,)
+};
+
+// e^W at all positions that share a set, B(n) = e^{W(n)} without the score of the last label: that is u.
+struct PatternCoefficients {
+  const double* b = nullptr;        // (nodes,) B(n); 1 for roots
+  const double* c = nullptr;        // (nodes,) B(n) - B(suffix of n); 0 for roots
+  const double* cap = nullptr;      // (active,) largest of B(n), B(suffix), B(children)
+  const double* entry_c = nullptr;  // (nodes - roots,) c by entry
+  const double* state_b = nullptr;  // (states - 1 - roots,) b by state entry
+  const double* under = nullptr;    // (states,) B(suffix of the state's node), of a leaf its own B
+};
+
+// Four sequences side by side in the lanes of a vector: position t of all of them at once.
+struct SumDifferenceView {
+  int64_t length = 0;  // positions of the longest
+  int64_t labels = 0;  // row length of u and of the posteriors
+  const PatternSetView* const* sets = nullptr;              // (length,)
+  const PatternCoefficients* const* coefficients = nullptr;  // (length,)
+  int64_t before = 1;              // states before the first position: empty, and BOS where patterns know it
+  double* u = nullptr;             // (length, labels, width) e^{score of a label}, largest 1; is scaled in place
+  const int64_t* stop = nullptr;   // (width,) positions of each sequence
+  const double* factor = nullptr;  // (width,) what expectations are multiplied by
+};
+
+struct SumDifferenceWork {
+  double* gamma = nullptr;        // states of all sets, then one zero each, by position; preceded by the start's
+  int64_t* gamma_at = nullptr;    // (length + 1,) offset of a position's states, in lanes: [0] is the start
+  double* x = nullptr;            // (most nodes, width)
+  double* delta[2] = {nullptr, nullptr};  // (most states + 1, width)
+  double* beta_top = nullptr;     // (most active, width) largest u beta of a node and its suffixes
+  double* scaled_beta = nullptr;  // (most active, width) u beta
+  double* log_z = nullptr;        // (width,)
+  double* z = nullptr;            // (width,) Z on the last position's scale
+  double* kappa = nullptr;        // (width,) largest term of a difference, relative to what it leaves of Z
+};
+
+// One sequence whose sets and coefficients belong to its positions.
+struct LocalView {
+  int64_t length = 0, labels = 0, before = 1;  // as above
+  const LocalPatternsView* sets = nullptr;     // (length,)
+  const double* const* b = nullptr;            // (length,) of (nodes,): B(n)
+  double* u = nullptr;                         // (length, labels)
+};
+
+struct LocalWork {
+  double* gamma = nullptr;                // as above, without zeros
+  const int64_t* gamma_at = nullptr;      // (length + 1,)
+  double *x = nullptr, *beta = nullptr, *top = nullptr, *own = nullptr;  // (most nodes,)
+  double* delta[2] = {nullptr, nullptr};  // (most states,)
+  double log_z = 0.0, z = 0.0, kappa = 0.0;
+};
+
+// Expectations, added up over positions that share coefficients: of prefix weight times suffix continuation.
+struct PatternSums {
+  double* entry = nullptr;  // (nodes - roots, width) sum of gamma(prefix) u beta(suffix)
+  double* state = nullptr;  // (states - 1 - roots, width) sum of gamma(prefix) u delta(node)
+};
+
 // Where answers go, in the shapes of the view; null pointers are not asked for; arrays come in zeroed.
 struct SegmentAnswer {
   double* labels = nullptr;      // (T, L)

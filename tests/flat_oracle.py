@@ -103,7 +103,7 @@ def features(model: FlatModel, x: list[Token], config: brute.Configuration, func
                 count[base[block] + k] += value
 
     for u, v, z in brute.matching_patterns(config, model.patterns):
-        if z >= model.n_labels:
+        if model.n_labels <= z < model.n_labels + model.n_bias:
             count[base["bias"] + z - model.n_labels] += 1.0
         where = {"start": [u], "inside": range(u, v), "end": [v - 1], "inner": range(u + 1, v)}
         for part, table in model.tables.items():

@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from experiments import __main__ as command
-from experiments import bibliography, chunking, partial, punctuation
+from experiments import bibliography, chunking, letters, partial, punctuation, synthetic
 from experiments.data import MissingDataError, find, read_columns, split_columns
 from experiments.report import Report, Table
 from experiments.rows import is_semi, label_lists, order_of, significance
 from scansion.segments import Segment
 
-SIMULATED = ("robot", "kitchen")
+SIMULATED = ("robot", "synthetic", "kitchen")
 
 # ---- data ------------------------------------------------------------------------------------------
 
@@ -168,6 +169,40 @@ def test_orders_of_the_words_of_the_last_segment(row, orders):
     assert punctuation.word_orders(row) == orders
     assert punctuation.parameters(row)["attribute_orders"].get("segment=", ()) == orders
     assert ("attribute_parts" in punctuation.parameters(row)) == is_semi(row)
+
+
+# ---- letters, synthetic ----------------------------------------------------------------------------
+
+
+def test_letters_are_cut_into_words_and_folds():
+    def line(i, letter, following, fold, pixels):
+        image = "\t".join("1" if p in pixels else "0" for p in range(128))
+        return f"{i}\t{letter}\t{following}\t1\t1\t{fold}\t{image}\t\n"
+
+    lines = [line(1, "a", 2, 0, (0, 127)), line(2, "b", -1, 0, ()), line(3, "c", -1, 7, (5,))]
+    assert letters.read(lines) == {0: ([[["p0", "p127"], []]], [["a", "b"]]), 7: ([[["p5"]]], [["c"]])}
+
+
+@pytest.mark.parametrize("k", synthetic.KS)
+def test_markov_data_follow_the_section(k):
+    rng = np.random.default_rng(0)
+    model = synthetic.Markov(k, rng)
+    y = model.labels(20, rng)
+    assert {len(row) for row in y} == {synthetic.LENGTH}
+    for row in y:
+        for i in range(k, len(row)):
+            assert row[i] in model.next[tuple(row[i - k : i])][0]
+    assert all(len(set(states)) == 2 and abs(sum(p) - 1) < 1e-12 for states, p in model.next.values())
+    assert ((model.means >= 0) & (model.means <= 1)).all()
+    X = model.observe(y, 0.0, rng)
+    assert X[0][1] == {
+        f"{name}{j}": model.means[y[0][t], j]
+        for name, t in (("previous", 0), ("current", 1), ("next", 2))
+        for j in range(3)
+    }
+    assert not any(name.startswith("previous") for name in X[0][0])
+    assert not any(name.startswith("next") for name in X[0][-1])
+    assert synthetic.patterns([[1, 2, 3], [2, 3]], 2) == {(1, 2), (2, 3)}
 
 
 # ---- chunking --------------------------------------------------------------------------------------

@@ -257,6 +257,29 @@ void bind_objective(nb::module_& m) {
                     std::optional<Int32s>, std::optional<Bytes>, std::optional<Doubles>>(),
            nb::arg("model"), nb::arg("data"), nb::arg("labels"), nb::arg("ends").none(), nb::arg("status"),
            nb::arg("allowed").none(), nb::arg("runs").none(), nb::arg("may_end").none(), nb::arg("weight").none())
+      .def("use_sum_difference",
+           [](Objective& o) {
+             nb::gil_scoped_release release;
+             o.get().use_sum_difference();
+           },
+           "Log losses by the Sum-Difference algorithm from now on, unless targets are trajectories; chains only.")
+      .def("decode",
+           [](Objective& o, const Doubles& w, bool known,
+              const nb::ndarray<int32_t, nb::numpy, nb::c_contig, nb::device::cpu>& labels, int64_t threads) {
+             nb::gil_scoped_release release;
+             o.get().decode(w.data(), known, labels.data(), threads);
+           },
+           nb::arg("w"), nb::arg("known"), nb::arg("labels"), nb::arg("threads"),
+           "Best labels (N,) by algorithms 4 and 5 of paper 002; a sequence that begins with -1 is impossible.")
+      .def("refused", [](Objective& o) { return o.get().variable_order() ? o.get().variable_order()->refused() : 0; },
+           "Sequences of the last log loss that the Sum-Difference guard left to the automaton.")
+      .def("sum_difference_size",
+           [](Objective& o) {
+             if (!o.get().variable_order()) return std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);
+             const VariableOrder::Size s = o.get().variable_order()->size();
+             return std::tuple<int64_t, int64_t, int64_t>(s.sets, s.nodes, s.bytes);
+           },
+           "Distinct pattern sets, patterns alive summed over positions, bytes of the structure.")
       .def("set_trajectories", &Objective::set_trajectories, nb::arg("offsets"), nb::arg("labels"), nb::arg("merge"),
            "Trajectories of the sequences of status 3.")
       .def("log_loss",

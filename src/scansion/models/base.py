@@ -32,7 +32,8 @@ class FlatEstimator(TrajectoryAnswers, Learner):
     model_: FlatModel
 
     order: int
-    min_freq: float
+    min_freq: Any
+    bias_order: int | None
     all_possible_states: bool
     all_possible_transitions: bool
     patterns: Any
@@ -247,13 +248,13 @@ class FlatEstimator(TrajectoryAnswers, Learner):
     def pattern_features_(self) -> dict[tuple[Any, ...], float]:
         """Label pattern -> weight of its always-on feature: two labels or more, weights other than 0."""
         weights = self._model.weights[: self._model.n_bias].tolist()
-        return {pattern: w for pattern, w in zip(self.patterns_, weights, strict=True) if w}
+        return {pattern: w for pattern, w in zip(self.patterns_, weights, strict=False) if w}
 
     @property
     def patterns_(self) -> list[tuple[Any, ...]]:
         """The label patterns longer than one label that the model follows."""
         model = self._model
-        return [model.pattern_name(z) for z in range(model.n_labels, model.n_labels + model.n_bias)]
+        return [model.pattern_name(z) for z in range(model.n_labels, len(model.patterns) - model.n_forbidden)]
 
     # ---- files -------------------------------------------------------------------------------------------------
 

@@ -34,7 +34,8 @@ class FeatureRules:
 
     order: int
     patterns: Any
-    min_freq: float
+    min_freq: tuple[float, ...]  # by order, the last goes on
+    bias_order: int | None
     all_possible_states: bool
     all_possible_transitions: bool
     attribute_orders: Mapping[str, int]  # prefix -> bits
@@ -46,6 +47,7 @@ class FeatureRules:
         order: Any,
         patterns: Any,
         min_freq: Any,
+        bias_order: Any,
         all_possible_states: Any,
         all_possible_transitions: Any,
         attribute_orders: Any,
@@ -53,29 +55,30 @@ class FeatureRules:
     ) -> FeatureRules:
         """From an estimator's parameters; ValueError says what is wrong with them."""
         checks.count("order", order, 0)
-        if isinstance(min_freq, bool) or not isinstance(min_freq, Real) or not 0.0 <= float(min_freq) < np.inf:
-            raise ValueError(f"min_freq must be a number >= 0, got {min_freq!r}")
+        if bias_order is not None:
+            checks.count("bias_order", bias_order, 0)
         if patterns is not None and (isinstance(patterns, (str, bytes)) or not isinstance(patterns, Iterable)):
             raise ValueError(f"patterns must be a list of label tuples, got {patterns!r}")
         return cls(
             int(order),
             patterns,
-            float(min_freq),
+            _frequencies(min_freq),
+            None if bias_order is None else int(bias_order),
             bool(all_possible_states),
             bool(all_possible_transitions),
             _parsed("attribute_orders", attribute_orders, _order_bits),
             _parsed("attribute_parts", attribute_parts, _part_bits),
         )
 
-    @property
-    def least(self) -> float:
+    def least(self, order: int) -> float:
         """Smallest sum of a feature's values in training; CRFsuite's 0 would leave out what sums to less than 0."""
-        return self.min_freq if self.min_freq > 0 else -np.inf
+        value = self.min_freq[min(order, len(self.min_freq) - 1)]
+        return value if value > 0 else -np.inf
 
     @property
     def unseen(self) -> bool:
         """Whether features that do not occur can be there at all: as in CRFsuite, `min_freq` leaves them out."""
-        return self.min_freq <= 0
+        return max(self.min_freq) <= 0
 
 
 def build(
@@ -96,12 +99,16 @@ def build(
     if rules.patterns is None:  # what cannot occur needs no weight; patterns that were given are allowed
         longer = tuple(p for p in longer if not any(p[i : i + 2] in excluded for i in range(len(p) - 1)))
     never = tuple(p for p in forbidden if p not in longer)
+    silent: tuple[Pattern, ...] = ()
+    if rules.bias_order is not None:
+        silent = tuple(p for p in longer if len(p) - 1 > rules.bias_order)
+        longer = tuple(p for p in longer if len(p) - 1 <= rules.bias_order) + silent
     patterns = tuple((y,) for y in range(n)) + longer + never
     nothing = np.zeros(len(cell_vocabulary) + 1, np.int64), np.zeros(0, np.int32)
     model = FlatModel(
         labels, data.vocabulary, patterns, segments, max_length, {}, basis[0], basis[1], cell_vocabulary, nothing
     )
-    model.n_forbidden, model.limits = len(never), limits
+    model.n_forbidden, model.n_silent, model.limits = len(never), len(silent), limits
     kept, net = native_data(inputs), model.automaton._native
     orders, parts = _attribute_rules(rules, data.vocabulary, segments)
     tables: dict[str, Table] = {}
@@ -110,8 +117,8 @@ def build(
         if rules.all_possible_states and rules.unseen and (bits & 1).any():
             tables[part] = _all_states(bits, n)
             bits &= ~np.uint32(1)
-        if bits.any():
-            table = _core.token_feature_table(kept, net, targets.labels, targets.ends, k, bits, rules.least)
+        for least, some in _by_frequency(rules, bits):
+            table = _core.token_feature_table(kept, net, targets.labels, targets.ends, k, some, least)
             _check_ends(part, table, model)
             tables[part] = _merged(tables[part], table) if part in tables else table
         for candidates, ends in label_candidates(targets, data.offsets, whole=part == "inner"):
@@ -120,8 +127,29 @@ def build(
     cell_table = nothing
     if inputs.cells is not None:
         attributes = len(cell_vocabulary)
-        cell_table = _core.cell_feature_table(kept, net, targets.labels, targets.ends, attributes, rules.least)
+        cell_table = _core.cell_feature_table(kept, net, targets.labels, targets.ends, attributes, rules.least(0))
     return model.with_tables(tables, cell_table)
+
+
+def _frequencies(min_freq: Any) -> tuple[float, ...]:
+    """min_freq as one number per order."""
+    several = isinstance(min_freq, (Sequence, np.ndarray)) and not isinstance(min_freq, (str, bytes))
+    given = list(min_freq) if several else [min_freq]
+    for value in given:
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
+            raise ValueError(f"min_freq must be a number >= 0, got {min_freq!r} (or give one for each order)")
+    if not given:
+        raise ValueError("min_freq must be a number >= 0, got none")
+    return tuple(map(float, given))
+
+
+def _by_frequency(rules: FeatureRules, bits: Bits) -> list[tuple[float, Bits]]:
+    """Orders of the attributes cut into groups that share a smallest frequency: (frequency, bits (A,))."""
+    groups: dict[float, int] = {}
+    for order in range(_MAX_ORDER + 1):
+        groups[rules.least(order)] = groups.get(rules.least(order), 0) | 1 << order
+    cut = [(least, (bits & np.uint32(mask)).astype(np.uint32)) for least, mask in groups.items()]
+    return [(least, some) for least, some in cut if some.any()]
 
 
 def _check_ends(part: str, table: Table, model: FlatModel) -> None:
@@ -185,8 +213,8 @@ def length_counts(targets: Targets, n_labels: int, max_length: int) -> Ints:
     return np.bincount(cell[keep], minlength=n_labels * max_length).reshape(n_labels, max_length).astype(np.int64)
 
 
-def _seen_patterns(targets: Targets, offsets: Ints, order: int, least: float) -> list[Pattern]:
-    """Label patterns of length 2 .. order + 1 in unbroken stretches of known segments, `least` times or more.
+def _seen_patterns(targets: Targets, offsets: Ints, order: int, least: Callable[[int], float]) -> list[Pattern]:
+    """Label patterns of length 2 .. order + 1 in unbroken stretches of known segments, least(order) times or more.
 
     Sorted by length, then by labels.
     """
@@ -203,7 +231,7 @@ def _seen_patterns(targets: Targets, offsets: Ints, order: int, least: float) ->
         longer = code[:last] * n_labels + label[len(label) - last :]
         distinct, number, counts = np.unique(longer[whole], return_inverse=True, return_counts=True)
         names = [(*names[k // n_labels], k % n_labels) for k in distinct.tolist()]
-        found.extend(name for name, count in zip(names, counts.tolist(), strict=True) if count >= least)
+        found.extend(name for name, count in zip(names, counts.tolist(), strict=True) if count >= least(size - 1))
         code = np.zeros(last, np.int64)
         code[whole] = number
     return found

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from scansion.data import Targets, encode_labels
+from scansion.lattice import checks
+from scansion.models import engines
 from scansion.models.base import FlatEstimator
-from scansion.models.flat import known_labels
+from scansion.models.flat import Inputs, known_labels
 from scansion.models.learner import cut
 
 __all__ = ["CRF"]
+
+Self = TypeVar("Self")
 
 
 class CRF(FlatEstimator):
@@ -34,8 +38,8 @@ class CRF(FlatEstimator):
     max_iterations : int or None
         Iterations, or passes over the data; None: until converged (at most 1000 passes of l2sgd, asgd, mm, 100 of ap
         and pa).
-    min_freq : float
-        Features whose summed values in training are below it are left out.
+    min_freq : float, or sequence of float
+        Features whose summed values in training are below it are left out; a sequence gives one per order.
     all_possible_states, all_possible_transitions : bool
         Also features (attribute, label), (label, label) that do not occur in training.
     patterns : sequence of label tuples, optional
@@ -43,6 +47,16 @@ class CRF(FlatEstimator):
     attribute_orders : dict prefix -> order or orders, optional
         Attributes whose name starts with the prefix go with label patterns of these orders; others with single labels
         (order 0). The longest prefix wins.
+    bias_order : int, optional
+        Longest dependency of always-on features; longer patterns, up to `order`, live only where an attribute tied to
+        them fires, and cost nothing elsewhere (variable order, paper 002). None: all patterns have one.
+    grow : int or dict, optional
+        Choose patterns on demand: start from order 1 and add the extensions with the largest expected gain, at most so
+        many, of order up to `order`. A dict may have budget, rounds, iterations: see `scansion.models.growth`.
+    engine : {"auto", "automaton", "sum-difference"}
+        How log-likelihoods are summed and best labels found: the results are equal. Automaton: states x labels per
+        position; Sum-Difference (paper 002): patterns alive there. "auto" counts operations; first-order chains have a
+        kernel of their own.
     n_jobs : int
         Threads, -1 for all processors; results do not depend on it.
     random_state : int, optional
@@ -63,6 +77,10 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
         What was learnt.
     training_log_ : list of dict
         iteration, loss, gradient_norm, active, dev_score, seconds.
+    growth_log_ : list of dict, with `grow`
+        round, added (pattern -> expected gain), patterns, loss, dev_score.
+    engine_ : str
+        The engine that was used.
     loss_, n_iter_, message_
         Final objective, number of iterations, why training stopped.
 
@@ -76,6 +94,7 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
 
     _segments = False
     _kind = "crf"
+    growth_log_: list[dict[str, Any]]
 
     def __init__(
         self,
@@ -85,11 +104,14 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
         c1: Any = 0.0,
         c2: Any = 1.0,
         max_iterations: int | None = None,
-        min_freq: float = 0.0,
+        min_freq: Any = 0.0,
         all_possible_states: bool = False,
         all_possible_transitions: bool = False,
         patterns: Any = None,
         attribute_orders: Mapping[str, Any] | None = None,
+        bias_order: int | None = None,
+        grow: Any = None,
+        engine: str = "auto",
         num_memories: int = 6,
         epsilon: float = 1e-5,
         period: int = 10,
@@ -121,6 +143,9 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
         self.all_possible_transitions = all_possible_transitions
         self.patterns = patterns
         self.attribute_orders = attribute_orders
+        self.bias_order = bias_order
+        self.grow = grow
+        self.engine = engine
         self.num_memories = num_memories
         self.epsilon = epsilon
         self.period = period
@@ -149,14 +174,51 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
     ) -> tuple[Targets, list[Any]]:
         return encode_labels(y, lengths, labels, extend=extend)
 
+    def _check(self) -> None:
+        engines.check(self.engine)
+
+    def fit(self: Self, X: Any, y: Any, *, sample_weight: Any = None, X_dev: Any = None, y_dev: Any = None) -> Self:
+        """Learn the weights; see `Learner.fit`. With `grow`, choose the patterns on the way."""
+        assert isinstance(self, CRF)
+        if self.grow is None:
+            vars(self).pop("growth_log_", None)
+            super().fit(X, y, sample_weight=sample_weight, X_dev=X_dev, y_dev=y_dev)
+        else:
+            from scansion.models.growth import grow
+
+            grow(self, X, y, sample_weight, X_dev, y_dev)
+        return self
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        model, objective, informed = super()._problem(X, y, sample_weight)
+        if engines.resolve(self.engine, model) == "sum-difference":
+            objective.use_sum_difference()
+        return model, objective, informed
+
+    @property
+    def engine_(self) -> str:
+        """The engine of the fitted model."""
+        return engines.resolve(self.engine, self._model)
+
+    def _best(self, inputs: Inputs, known: Any = None) -> Any:
+        """(N,) best labels, by number."""
+        if self.engine_ == "sum-difference":
+            held = None if known is None else self._held(known, inputs)
+            best = engines.best_labels(self._model, inputs, held, checks.jobs(self.n_jobs))
+            if (best >= 0).all():
+                return best
+        return np.concatenate([np.zeros(0, np.int64), *self._ask(inputs, lambda b: [b.best_labels()], known)])
+
+    def predict(self, X: Any, constraints: Any = None) -> list[Any]:
+        """The most probable labels of each sequence; see `Learner.predict`."""
+        inputs = self._inputs(X)
+        names = np.empty(self._model.n_labels, object)
+        names[:] = self._model.labels  # labels may be tuples, which np.array would spread
+        return cut(names[self._best(inputs, constraints)].tolist(), inputs.data.offsets)
+
     def _named(self, config: Any) -> list[Any]:
         labels = self._model.labels
         return [labels[y] for y in config.tolist()]
-
-    def _answers(self, batch: Any) -> list[Any]:
-        names = np.empty(self._model.n_labels, object)
-        names[:] = self._model.labels  # labels may be tuples, which np.array would spread
-        return cut(names[batch.best_labels()].tolist(), batch.offsets)
 
     def score(self, X: Any, y: Any) -> float:
         """Share of the tokens whose label is right.
@@ -170,5 +232,5 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
         told = ~allowed.all(axis=1) | (targets.labels >= 0)
         if not told.any():
             raise ValueError("y holds no label at all: there is nothing to compare with")
-        guess = np.concatenate(self._ask(inputs, lambda batch: [batch.best_labels()]))
+        guess = self._best(inputs)
         return float(allowed[np.arange(len(guess)), guess][told].mean())

@@ -90,6 +90,8 @@ class FlatModel:
     weights : (W,)
     n_forbidden : int
         The last so many patterns must not occur, and have no features.
+    n_silent : int
+        So many patterns before those have no always-on feature, only attributes.
     limits : int32 (L,), or None
         Longest segment of each label, at most `max_length`.
     length_counts : int64 (L, M), or None
@@ -110,6 +112,7 @@ class FlatModel:
     n_forbidden: int = 0
     limits: Numbers | None = None
     length_counts: Ints | None = None
+    n_silent: int = 0
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -140,7 +143,7 @@ class FlatModel:
     @property
     def n_bias(self) -> int:
         """Number of always-on patterns."""
-        return len(self.patterns) - self.n_labels - self.n_forbidden
+        return len(self.patterns) - self.n_labels - self.n_forbidden - self.n_silent
 
     @property
     def bounded(self) -> bool:

@@ -87,6 +87,7 @@ def pack(model: FlatModel) -> tuple[dict[str, Any], dict[str, Any]]:
         "segments": model.segments,
         "max_length": model.max_length,
         "n_forbidden": model.n_forbidden,
+        "n_silent": model.n_silent,
         "basis_names": model.basis_names,
         "parts": parts,
     }
@@ -136,6 +137,9 @@ def _unpack(metadata: Mapping[str, Any], arrays: Mapping[str, Any], segments: bo
     model.n_forbidden = checks.count("n_forbidden", metadata["n_forbidden"], 0)
     if model.n_forbidden > (len(longer) if segments else 0):
         raise ValueError(f"{model.n_forbidden} of {len(longer)} patterns are forbidden")
+    model.n_silent = checks.count("n_silent", metadata.get("n_silent", 0), 0)
+    if model.n_silent > (0 if segments else len(longer)):
+        raise ValueError(f"{model.n_silent} of {len(longer)} patterns have no always-on feature")
     if "limits" in arrays:
         limits = checks.integers("limits", arrays["limits"], n if segments else 0, 1, max_length)
         model.limits = limits.astype(np.int32)

@@ -70,6 +70,7 @@ class SemiCRF(FlatEstimator):
 
     _segments = True
     _kind = "semicrf"
+    bias_order = None
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class SemiCRF(FlatEstimator):
         c1: Any = 0.0,
         c2: Any = 1.0,
         max_iterations: int | None = None,
-        min_freq: float = 0.0,
+        min_freq: Any = 0.0,
         all_possible_states: bool = False,
         all_possible_transitions: bool = False,
         patterns: Any = None,

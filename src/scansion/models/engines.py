@@ -1,0 +1,55 @@
+"""Engines for chains of any order: the pattern automaton (paper 001) and Sum-Difference (paper 002).
+
+Both are exact and give the same results. The automaton costs states x labels per position, Sum-Difference a few
+operations for each pattern alive there; first-order chains have a kernel of their own, which goes by the automaton's
+name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scansion import _core
+from scansion.lattice.constraints import Constraints
+from scansion.models.flat import FlatModel, Inputs, native_data
+
+__all__ = ["ENGINES", "best_labels", "check", "resolve"]
+
+ENGINES = ("auto", "automaton", "sum-difference")
+
+# cost of a pattern in units of an arc: with scores of its own at each position it also needs an exponential
+_SHARED, _LOCAL = 1.0, 8.0
+
+
+def check(engine: Any) -> None:
+    """Raise unless it is an engine's name."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
+
+
+def resolve(engine: str, model: FlatModel) -> str:
+    """The engine that "auto" stands for: the one with fewer operations per position."""
+    if engine != "auto":
+        return engine
+    if model.dense:
+        return "automaton"
+    arcs = model.automaton.n_states * model.n_labels
+    patterns = len(model.patterns) * (_LOCAL if model.varying else _SHARED)
+    return "sum-difference" if patterns < arcs else "automaton"
+
+
+def best_labels(model: FlatModel, inputs: Inputs, held: Constraints | None, n_jobs: int) -> npt.NDArray[np.int32]:
+    """(N,) best labels by algorithms 4 and 5 of paper 002; a sequence that begins with -1 is impossible."""
+    n = inputs.data.n_tokens
+    allowed = None
+    if held is not None and held.allowed is not None:
+        allowed = np.ascontiguousarray(held.allowed).view(np.uint8)
+    nothing = np.zeros(len(inputs.data), np.uint8)
+    labels = np.full(n, -1, np.int32)
+    objective = _core.FlatObjective(model.native, native_data(inputs), labels, None, nothing, allowed, None, None, None)
+    out = np.zeros(n, np.int32)
+    objective.decode(model.weights, allowed is not None, out, n_jobs)
+    return out

@@ -1,0 +1,130 @@
+"""Label patterns on demand: structured sparsity for variable-order CRFs.
+
+Start from the patterns of two labels seen in training and fit. Candidates are patterns seen in training, no longer than
+order + 1, whose prefix and suffix (without the last, without the first label) the model has. A candidate z that enters
+with weight w changes the penalised log-likelihood by about ``-g w - h w^2 / 2 - c2 w^2``, with g = expected - observed
+count (the gradient at w = 0) and h its variance, taken as the expected count; the best w gains
+
+    gain(z) = g^2 / (2 (expected + 2 c2)).
+
+One evaluation of the objective has the gradients of all candidates. Each round adds the best ones and goes on from the
+weights in hand; growing stops at the budget, when no candidate is left that gains anything, or when the score on the
+development data falls, and the best round's patterns are fitted to the end. (Grafting: Perkins, Lacker & Theiler 2003;
+feature induction for CRFs: McCallum 2003.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scansion.data import Dataset, encode
+from scansion.lattice import checks
+from scansion.models.build import _seen_patterns
+from scansion.models.flat import FlatModel
+
+if TYPE_CHECKING:
+    from scansion.models.crf import CRF
+
+__all__ = ["grow"]
+
+
+def _plan(value: Any) -> dict[str, int]:
+    """budget, rounds, iterations: longer patterns to add, in how many steps, iterations of training in each."""
+    given = dict(value) if isinstance(value, Mapping) else {"budget": value}
+    unknown = set(given) - {"budget", "rounds", "iterations"}
+    if unknown or "budget" not in given:
+        raise ValueError(f"grow must be a number of patterns, or a dict of budget, rounds, iterations; got {value!r}")
+    plan = {"rounds": 5, "iterations": 20, **given}
+    return {name: checks.count(f"grow[{name!r}]", number, 1) for name, number in plan.items()}
+
+
+def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -> None:
+    """Fit with patterns chosen on the way."""
+    plan = _plan(crf.grow)
+    if crf.patterns is not None:
+        raise ValueError("grow chooses the patterns: give either grow or patterns")
+    checks.count("order", crf.order, 1)
+    if (X_dev is None) != (y_dev is None):
+        raise ValueError("X_dev and y_dev must be given together")
+    data = X if isinstance(X, Dataset) else encode(X)
+    y = list(y)
+    targets, labels = crf._targets(y, data.lengths, None, 1, extend=True)
+    least = crf._rules().least
+    names = [tuple(labels[i] for i in pattern) for pattern in _seen_patterns(targets, data.offsets, crf.order, least)]
+    chosen = [p for p in names if len(p) == 2]
+    pool = [p for p in names if len(p) > 2]
+    step = -(-plan["budget"] // plan["rounds"])
+    log: list[dict[str, Any]] = []
+    best: tuple[float, list[Any], FlatModel] | None = None
+    model: FlatModel | None = None
+    added: dict[Any, float] = {}
+    budget = plan["budget"]
+    while True:
+        probe = _with(crf, chosen, model, max_iterations=plan["iterations"])
+        probe.fit(data, y, sample_weight=sample_weight)
+        model = probe.model_
+        dev = None if X_dev is None else probe.score(X_dev, y_dev)
+        log.append({"round": len(log), "added": added, "patterns": len(chosen), "loss": probe.loss_, "dev_score": dev})
+        if best is not None and dev is not None and dev <= best[0]:
+            break
+        best = (-np.inf if dev is None else dev), list(chosen), model
+        have = set(chosen)
+        candidates = [p for p in pool if p not in have and p[1:] in have and p[:-1] in have]
+        gains = _gains(_with(crf, chosen + candidates, model), data, y, sample_weight, candidates)
+        ranked = sorted((p for p in candidates if gains[p] > 0), key=lambda p: (-gains[p], len(p), str(p)))
+        ranked = ranked[: min(step, budget)]
+        if not ranked:
+            break
+        added = {p: gains[p] for p in ranked}
+        chosen += ranked
+        budget -= len(ranked)
+    final = _with(crf, best[1], best[2], max_iterations=crf.max_iterations)
+    final.fit(data, y, sample_weight=sample_weight, X_dev=X_dev, y_dev=y_dev)
+    for name in ("model_", "training_log_", "loss_", "message_", "n_iter_"):
+        setattr(crf, name, getattr(final, name))
+    crf.growth_log_ = log
+
+
+def _with(crf: CRF, patterns: list[Any], model: FlatModel | None, **changes: Any) -> CRF:
+    """The estimator with given patterns, from a model's weights."""
+    params = {**crf.get_params(), "patterns": patterns, "grow": None, "warm_start": model is not None, **changes}
+    probe = type(crf)(**params)
+    if model is not None:
+        probe.model_ = model
+    return probe
+
+
+def _gains(probe: CRF, data: Dataset, y: Any, sample_weight: Any, candidates: list[Any]) -> dict[Any, float]:
+    """Expected gain of each candidate, which the probe has as patterns of weight 0."""
+    if not candidates:
+        return {}
+    model, objective, _ = probe._problem(data, y, sample_weight)
+    gradient = np.empty(model.n_weights)
+    objective.log_loss(model.weights, gradient, checks.jobs(probe.n_jobs))
+    observed = _observed(set(candidates), y, sample_weight)
+    number = {model.pattern_name(z): z for z in range(model.n_labels, model.n_labels + model.n_bias)}
+    c2 = np.atleast_1d(np.asarray(probe.c2, np.float64))
+    gains = {}
+    for p in candidates:
+        g = float(gradient[number[p] - model.n_labels])
+        expected = max(g + observed.get(p, 0.0), 0.0)
+        strength = float(c2[min(len(p) - 1, len(c2) - 1)])
+        gains[p] = g * g / (2.0 * (expected + 2.0 * strength) + 1e-12)
+    return gains
+
+
+def _observed(patterns: set[Any], y: list[Any], sample_weight: Any) -> dict[Any, float]:
+    """How often patterns occur in y, where all of their labels are known."""
+    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    counts: dict[Any, float] = {}
+    sizes = sorted({len(p) for p in patterns})
+    for labels, amount in zip(y, weight.tolist(), strict=True):
+        for size in sizes:
+            for i in range(len(labels or ()) - size + 1):
+                window = tuple(labels[i : i + size])
+                if not any(isinstance(v, (set, frozenset)) for v in window) and window in patterns:
+                    counts[window] = counts.get(window, 0.0) + amount
+    return counts
