@@ -14,7 +14,7 @@ import numpy as np
 from scansion.demo.bibliography import FIELDS, Reference, references
 from scansion.demo.console import Console
 from scansion.demo.models import Answers, Folds, chain, hide, labels_of, mean, scores, semi
-from scansion.demo.robot import COLOURS, WORLD, Robot, squares
+from scansion.demo.robot import WORLD, Robot, squares
 from scansion.metrics import compress, edit_distance_score, exact_match_score, randomization_test
 
 __all__ = ["main"]
@@ -216,50 +216,48 @@ class Tour:
         """Compressed inference."""
         from scansion import ChainLattice
 
-        say, quick = self.console, self.options.quick
+        say = self.console
         say.heading("5. What happened, no matter when: compressed inference")
         say.text(
-            "Simulated: a robot wanders over a world of coloured squares, staying at a square for five steps on "
-            "average. All that is seen is the colour below it, wrong one time in five. Which squares did it visit?"
+            "Simulated: a robot wanders over the squares of a small world. At each step it stays (60 %) or moves to a "
+            "square beside its own; a tracker tells where it is, one time in five wrongly. Which way did it take?"
         )
         say.line()
         for row in WORLD:
             say.line("    " + " ".join(row))
         say.line()
-        robot = Robot.build(stay=0.8, accuracy=0.8)
+        robot = Robot.build(stay=0.6, accuracy=0.8)
         rng = np.random.default_rng(0)
-        walks = [robot.walk(rng, 40) for _ in range(20 if quick else 300)]
-        truth, joint, compressed = [], [], []
-        for at, seen in walks:
-            lattice = ChainLattice.from_hmm(robot.start, robot.transition, np.log(robot.emission[:, seen].T))
+        names = squares()
+        truth, seen, routes = [], [], [[], [], []]  # type: ignore[var-annotated]
+        for _ in range(20 if self.options.quick else 400):
+            at, told = robot.walk(rng, 30)
+            with np.errstate(divide="ignore"):
+                lattice = ChainLattice.from_hmm(robot.start, robot.transition, np.log(robot.emission[:, told].T))
+            compressed = lattice.compressed()
             truth.append(compress(at))
-            joint.append(compress(lattice.viterbi()[0].tolist()))
-            compressed.append(list(lattice.compressed().predict()))
+            seen.append(told)
+            found = (compress(lattice.viterbi()[0].tolist()), compressed.predict(), compressed.best(budget=2000)[0][0])
+            for answers, answer in zip(routes, found, strict=True):
+                answers.append(list(answer))
+        titles = ("best labelling, merged", "compressed, place by place", "compressed, best route")
         say.table(
-            ["route", "places right", "exact"],
+            ["", "right", "exact"],
             [
-                [name, f"{edit_distance_score(truth, answer):.1f}", f"{exact_match_score(truth, answer):.1f}"]
-                for name, answer in (
-                    ("best labelling, then merged", joint),
-                    ("compressed inference", compressed),
-                )
+                [title, f"{edit_distance_score(truth, answers):.1f}", f"{exact_match_score(truth, answers):.1f}"]
+                for title, answers in zip(titles, routes, strict=True)
             ],
         )
         say.line()
         say.text(
-            f"Percent, {len(walks)} walks; places right by edit distance. The best labelling commits to one time for every "
-            "move and misses short visits; compressed inference sums over all times. The first walk, "
-            f"seen as {''.join(COLOURS[c] for c in walks[0][1])}:"
+            f"Percent of {len(truth)} walks of 30 steps; right: by edit distance, exact: the whole route. The best labelling "
+            "commits itself to a time for every move, and short visits get lost. Compressed inference sums over all "
+            "times. A walk on which they differ:"
         )
-        at, seen = walks[0]
-        lattice = ChainLattice.from_hmm(robot.start, robot.transition, np.log(robot.emission[:, seen].T))
-        answers = lattice.compressed()
-        best = answers.best(k=1, budget=5000)
-        names = [f"{x}{y}" for x, y in squares()]
-        rows = [(name, " ".join(names[s] for s in route)) for name, route in (("truth", truth[0]), ("labelling", joint[0]), ("compressed", compressed[0]))]
-        rows.append(("most likely", " ".join(names[s] for s in best[0][0]) + f"  (P = {best[0][1]:.1g})"))
-        rows.append(("places", f"{int(np.argmax(answers.lengths))} most likely, {answers.lengths.max():.0%}"))
-        say.pairs(rows)
+        differ = [i for i, one in enumerate(truth) if routes[2][i] == one and routes[0][i] != one]
+        for i in differ[:1]:
+            shown = {"tracker": seen[i], "truth": truth[i], "labelling": routes[0][i], "best route": routes[2][i]}
+            say.pairs([(name, "".join(names[square] for square in way)) for name, way in shown.items()])
 
     def files(self) -> None:
         """What was written, and what to try next."""
