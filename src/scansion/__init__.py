@@ -9,37 +9,46 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from scansion.data import Trajectory
+    from scansion.data import Trajectory, levels_from_columns
+    from scansion.display import display as display
     from scansion.lattice import (
         BOS,
         EOS,
         ChainBatch,
         ChainLattice,
+        NestedBatch,
+        NestedLattice,
         PatternAutomaton,
+        Persistence,
         Segment,
         SegmentBatch,
         SegmentLattice,
         SegmentParts,
     )
-    from scansion.models import CRF, SemiCRF
+    from scansion.models import CRF, HierarchicalCRF, SemiCRF
     from scansion.models.files import load
 
 _HOME = {
     "BOS": "scansion.lattice",
     "EOS": "scansion.lattice",
     "CRF": "scansion.models",
+    "HierarchicalCRF": "scansion.models",
     "ChainBatch": "scansion.lattice",
     "ChainLattice": "scansion.lattice",
+    "NestedBatch": "scansion.lattice",
+    "NestedLattice": "scansion.lattice",
     "PatternAutomaton": "scansion.lattice",
+    "Persistence": "scansion.lattice",
     "Segment": "scansion.lattice",
     "SegmentBatch": "scansion.lattice",
     "SegmentLattice": "scansion.lattice",
     "SegmentParts": "scansion.lattice",
     "SemiCRF": "scansion.models",
     "Trajectory": "scansion.data",
+    "levels_from_columns": "scansion.data",
     "load": "scansion.models.files",
 }
-_MODULES = ("data", "features", "lattice", "metrics", "reference", "schemes")
+_MODULES = ("data", "display", "features", "lattice", "metrics", "plot", "reference", "schemes")
 
 __all__ = [
     "BOS",
@@ -47,13 +56,18 @@ __all__ = [
     "EOS",
     "ChainBatch",
     "ChainLattice",
+    "HierarchicalCRF",
+    "NestedBatch",
+    "NestedLattice",
     "PatternAutomaton",
+    "Persistence",
     "Segment",
     "SegmentBatch",
     "SegmentLattice",
     "SegmentParts",
     "SemiCRF",
     "Trajectory",
+    "levels_from_columns",
     "load",
 ]
 

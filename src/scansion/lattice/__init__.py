@@ -1,10 +1,12 @@
 """Exact inference on given scores: arrays in, answers out.
 
-`chain` one label per position; `segment` segments with labels; `patterns` the automaton under both; `constraints`
+`chain` one label per position; `segment` segments with labels; `nested` segments inside
+segments; `patterns` the automaton under the first two; `constraints`
 partial knowledge; `base` the questions every lattice answers; `cores` the two engines; `checks` the border.
 """
 
 from scansion.lattice.chain import ChainBatch, ChainLattice, ChainMarginals
+from scansion.lattice.nested import NestedBatch, NestedLattice, NestedMarginals, NestedScores, Persistence
 from scansion.lattice.patterns import BOS, EOS, PatternAutomaton
 from scansion.lattice.segment import SegmentBatch, SegmentLattice, SegmentMarginals, SegmentParts
 from scansion.segments import Segment
@@ -15,7 +17,12 @@ __all__ = [
     "ChainBatch",
     "ChainLattice",
     "ChainMarginals",
+    "NestedBatch",
+    "NestedLattice",
+    "NestedMarginals",
+    "NestedScores",
     "PatternAutomaton",
+    "Persistence",
     "Segment",
     "SegmentBatch",
     "SegmentLattice",

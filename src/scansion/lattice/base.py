@@ -229,6 +229,12 @@ class Lattice(ABC, Generic[Config, Marginals]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(length {len(self)}, {self.n_labels} labels)"
 
+    def _repr_html_(self) -> str | None:
+        """The best configuration and the marginals, for notebooks; None: the plain form serves."""
+        from scansion.display.notebook import lattice_html
+
+        return lattice_html(self)
+
     def log_partition(self) -> float:
         """Log of the summed weights of all configurations, log Z."""
         return float(self._batch.log_partition()[0])

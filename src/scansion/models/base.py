@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,57 +11,33 @@ import numpy.typing as npt
 from scansion import _core, model_file
 from scansion.data import Targets, Vocabulary, encode
 from scansion.lattice import checks
-from scansion.lattice.base import Lattice
 from scansion.lattice.checks import Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.patterns import Pattern
-from scansion.models.build import FeatureRules, build, carry_over
-from scansion.models.estimator import Estimator, not_fitted
+from scansion.models.build import FeatureRules, build, carry_over, length_counts
 from scansion.models.flat import PARTS, Cells, FlatModel, Inputs, constrained, constraints
-from scansion.models.packing import json_value, pack, storable, unpack
+from scansion.models.learner import Learner, cut, sequence_weights
+from scansion.models.packing import pack, unpack
 from scansion.models.trajectories import TrajectoryAnswers, check_possible
-from scansion.training.learn import Development, Learnt, Settings, learn, strengths
-from scansion.training.progress import Progress
 
 __all__ = ["FlatEstimator"]
 
-Self = TypeVar("Self")
 
-_TOKENS_AT_ONCE = 100_000
-
-
-class FlatEstimator(TrajectoryAnswers, Estimator):
+class FlatEstimator(TrajectoryAnswers, Learner):
     """Shared by `CRF` and `SemiCRF`: everything but how labels become targets and configurations become answers."""
 
     _segments: bool
-    _kind: str
     model_: FlatModel
-    training_log_: list[dict[str, Any]]
-    loss_: float
-    message_: str
-    n_iter_: int
 
     order: int
-    algorithm: str
-    c1: Any
-    c2: Any
-    max_iterations: int | None
     min_freq: float
     all_possible_states: bool
     all_possible_transitions: bool
     patterns: Any
     attribute_orders: Mapping[str, Any] | None
     attribute_parts: Mapping[str, Any] | None
-    n_jobs: int | None
-    random_state: Any
-    verbose: bool
-    warm_start: bool
-    patience: int
 
     # ---- what the two kinds differ in --------------------------------------------------------------------------
-
-    def _check(self) -> None:
-        """Raise if a parameter of this kind alone is wrong."""
 
     def _targets(
         self, y: Any, lengths: Any, labels: list[Any] | None, max_length: int | None, extend: bool = False
@@ -93,54 +67,7 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
         """Features of whole segments."""
         return None
 
-    def _answers(self, batch: Any) -> list[Any]:
-        """The best configurations of a batch, by name."""
-        raise NotImplementedError
-
-    def _named(self, config: Any) -> Any:
-        """A configuration with the labels' names."""
-        raise NotImplementedError
-
-    def score(self, X: Any, y: Any) -> float:
-        """Quality of the predictions; higher is better."""
-        raise NotImplementedError
-
     # ---- fit ---------------------------------------------------------------------------------------------------
-
-    def fit(self: Self, X: Any, y: Any, *, sample_weight: Any = None, X_dev: Any = None, y_dev: Any = None) -> Self:
-        """Learn the weights.
-
-        Parameters
-        ----------
-        X : iterable of sequences, or Dataset
-            A sequence is a list of tokens (dicts, or lists or sets of strings: python-crfsuite's item rules), a 2-D
-            array or a SciPy sparse matrix (rows are tokens).
-        y : iterable
-            One target per sequence. An unknown label is None, one of several a set; None in place of a target: nothing
-            is known of the sequence, and it contributes nothing.
-        sample_weight : (B,), optional
-            Weight of each sequence, >= 0.
-        X_dev, y_dev : optional
-            Development data: `score` on them is logged at each iteration; training stops when it has not risen for
-            `patience` iterations, and the best weights are kept.
-
-        Notes
-        -----
-        The first Ctrl-C ends training, and the model has the weights of the last iteration.
-        """
-        assert isinstance(self, FlatEstimator)
-        self._check()
-        settings = self._settings()
-        if (X_dev is None) != (y_dev is None):
-            raise ValueError("X_dev and y_dev must be given together")
-        model, objective, informed = self._problem(X, y, sample_weight)
-        settings.c1, settings.c2 = _by_order(settings.c1, model), _by_order(settings.c2, model)
-        development = self._development(model, X_dev, y_dev)
-        progress = Progress(self.verbose, settings.max_iterations)
-        learnt = learn(objective, model.weights, informed, settings, development, progress)
-        progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
-        self._finish(model.weighted(learnt.weights), learnt)
-        return self
 
     def _problem(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[FlatModel, _core.FlatObjective, Ints]:
         """The model to be learnt with its first weights, the objective, and the sequences that tell something."""
@@ -150,7 +77,7 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
         data = encode(X, old.vocabulary.copy() if old is not None else None)
         if len(data) == 0:
             raise ValueError("X is empty: there is nothing to learn from")
-        weight = _sequence_weights(sample_weight, len(data))
+        weight = sequence_weights(sample_weight, len(data))
         known = old.labels if old is not None else None
         targets, labels = self._targets(y, data.lengths, known, self._limit(), extend=True)
         if not labels:
@@ -163,6 +90,8 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
         basis = self._basis(max_length)
         bounds = self._bounds(targets, data.offsets, labels, max_length)
         model = build(rules, inputs, cell_vocabulary, targets, labels, max_length, basis, *bounds)
+        if self._segments:
+            model.length_counts = length_counts(targets, len(labels), max_length)
         if old is not None:
             carry_over(old, model)
         if model.bounded and (targets.known & ~targets.complete).any():
@@ -172,47 +101,13 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
         check_possible(objective, model.weights, targets, max_length)
         return model, objective, np.flatnonzero(targets.known)
 
-    def _finish(self, model: FlatModel, learnt: Learnt) -> None:
-        self.model_ = model
-        self.training_log_ = learnt.log
-        self.loss_ = learnt.loss
-        self.message_ = learnt.message
-        self.n_iter_ = len(learnt.log)
-
     def _rules(self) -> FeatureRules:
         return FeatureRules.checked(**{name: getattr(self, name) for name in FeatureRules.__dataclass_fields__})
 
-    def _settings(self) -> Settings:
-        given = {k: v for k, v in self.get_params().items() if k in Settings.__dataclass_fields__}
-        given["n_jobs"] = checks.jobs(self.n_jobs)
-        if self.max_iterations is not None:
-            # 0 means no limit, as in CRFsuite
-            given["max_iterations"] = checks.count("max_iterations", self.max_iterations, 0) or None
-        given["c1"], given["c2"] = strengths("c1", self.c1), strengths("c2", self.c2)
-        checks.count("patience", self.patience, 1)
-        return Settings(**given, seed=_seed(self.random_state))
-
-    def _development(self, model: FlatModel, X_dev: Any, y_dev: Any) -> Development:
-        if X_dev is None:
-            return Development()
-        probe = type(self)(**self.get_params())
-        probe.model_ = model
-        inputs, targets = probe._inputs(X_dev), list(y_dev)
-
-        def score(weights: Floats) -> float:
-            probe.model_ = model.weighted(weights)
-            return float(probe.score(inputs, targets))
-
-        return Development(score, self.patience)
+    def _by_weight(self, strength: float | Floats, model: FlatModel) -> float | Floats:
+        return _by_order(strength, model)
 
     # ---- predict -----------------------------------------------------------------------------------------------
-
-    @property
-    def _model(self) -> FlatModel:
-        try:
-            return self.model_
-        except AttributeError:
-            raise not_fitted(f"this {type(self).__name__} is not fitted yet: call fit first") from None
 
     def _inputs(self, X: Any) -> Inputs:
         """X as the model takes it; what was made here before stays as it is."""
@@ -232,43 +127,11 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
             raise ValueError(f"constraints[{b}] is a Trajectory: ask lattice(x).compressed().lattice(trajectory)")
         return constraints(targets, model.n_labels)
 
-    def _ask(self, X: Any, question: Callable[[Any], list[Any]], known: Any = None) -> list[Any]:
-        """The answers to a question put to the lattices of X, some sequences at a time.
+    def _constrained(self, batch: Any, held: Constraints, rows: slice) -> Any:
+        return constrained(batch, held.rows(rows.start, rows.stop))
 
-        known: what they are constrained to, in the form of y.
-        """
-        model, n_jobs = self._model, checks.jobs(self.n_jobs)
-        inputs = self._inputs(X)
-        held = None if known is None else self._held(known, inputs)
-        answers: list[Any] = []
-        first = 0
-        for rows, part in inputs.blocks(_TOKENS_AT_ONCE):
-            batch = model.batch(part, n_jobs)
-            if held is not None:
-                batch = constrained(batch, held.rows(rows.start, rows.stop))
-            try:
-                answers.extend(question(batch))
-            except ValueError:
-                _check_possible(batch, first, "constraints" if known is not None else "X")
-                raise
-            first += len(batch)
-        return answers
-
-    def predict(self, X: Any, constraints: Any = None) -> list[Any]:
-        """The most probable configuration of each sequence.
-
-        Parameters
-        ----------
-        X : as in fit
-            Attributes that did not occur in training are ignored.
-        constraints : iterable, optional
-            What is known of each sequence, in the form of y in fit: the answer agrees with it.
-        """
-        return self._ask(X, self._answers, constraints)
-
-    def predict_single(self, x: Any) -> Any:
-        """The most probable configuration of one sequence."""
-        return self.predict([x])[0]
+    def _check_possible(self, batch: Any, first: int, name: str) -> None:
+        _check_possible(batch, first, name)
 
     def predict_marginals(self, X: Any, constraints: Any = None) -> list[list[dict[Any, float]]]:
         """Label probabilities: for each sequence and position a dict label -> probability."""
@@ -276,38 +139,14 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
 
         def marginals(batch: Any) -> list[list[dict[Any, float]]]:
             rows = [dict(zip(labels, row, strict=True)) for row in batch.marginals().labels.tolist()]
-            return _cut(rows, batch.offsets)
+            return cut(rows, batch.offsets)
 
-        return self._ask(X, marginals, constraints)
+        answers: list[list[dict[Any, float]]] = self._ask(X, marginals, constraints)
+        return answers
 
     def predict_marginals_single(self, x: Any) -> list[dict[Any, float]]:
         """Label probabilities of one sequence."""
         return self.predict_marginals([x])[0]
-
-    def predict_kbest(self, X: Any, k: int, constraints: Any = None) -> list[list[tuple[Any, float]]]:
-        """The k most probable configurations of each sequence with their log probabilities, best first."""
-
-        def best(batch: Any) -> list[list[tuple[Any, float]]]:
-            return [
-                [(self._named(config), score - log_z) for config, score in found]
-                for log_z, found in zip(batch.log_partition().tolist(), batch.kbest(k), strict=True)
-            ]
-
-        return self._ask(X, best, constraints)
-
-    def sample(self, X: Any, n: int = 1, random_state: Any = None) -> list[list[Any]]:
-        """Draw n configurations of each sequence from the model's distribution.
-
-        Parameters
-        ----------
-        X : as in predict
-        n : int
-        random_state : int, numpy Generator or RandomState, optional
-            The parameter `random_state` of the estimator unless given; None: other draws at each call.
-        """
-        chosen = self.random_state if random_state is None else random_state
-        rng = checks.generator(chosen if isinstance(chosen, np.random.Generator) or chosen is None else _seed(chosen))
-        return self._ask(X, lambda batch: [[self._named(c) for c in drawn] for drawn in batch.sample(n, rng)])
 
     def log_likelihood(self, X: Any, y: Any) -> float:
         """Log probability of what y says, summed over the sequences; unknown labels are summed out."""
@@ -333,11 +172,6 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
             _check_possible(batch, 0, "constraints")
         return batch
 
-    def lattice(self, x: Any) -> Lattice[Any, Any]:
-        """The lattice of one sequence; see `lattices`."""
-        lattice: Lattice[Any, Any] = self.lattices([x])[0]
-        return lattice
-
     # ---- what was learnt ---------------------------------------------------------------------------------------
 
     @property
@@ -362,20 +196,36 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
         Of segments, what is not summed over the inside has its part before the name: "start:", "end:", "inner:",
         "segment:" (of `segment_features`), or is a length.
         """
-        plain = "inside" if self._segments else "start"
-        prefix = {plain: "", "length": "", "cells": "segment:"}
         return {
-            (prefix.get(block, f"{block}:") + name, pattern[0]): w
+            (self._feature_name(block, name), pattern[0]): w
             for block, name, pattern, w in self._model.named_features()
             if len(pattern) == 1
+        }
+
+    def _feature_name(self, block: str, name: str) -> str:
+        """An attribute's name with the part of the segment that it is read from."""
+        plain = "inside" if self._segments else "start"
+        return {plain: "", "length": "", "cells": "segment:"}.get(block, f"{block}:") + name
+
+    def strongest_features(self, top: int = 20) -> dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]:
+        """Label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first.
+
+        Names as in `state_features_`, of which this is the quick way to the ends.
+        """
+        top = checks.count("top", top, 0)
+        return {
+            label: (
+                [(self._feature_name(block, name), w) for block, name, w in positive],
+                [(self._feature_name(block, name), w) for block, name, w in negative],
+            )
+            for label, (positive, negative) in zip(self._model.labels, self._model.strongest_features(top), strict=True)
         }
 
     @property
     def attribute_pattern_features_(self) -> dict[tuple[str, tuple[Any, ...]], float]:
         """(attribute, label pattern of two or more) -> weight, for weights other than 0; names as above."""
-        plain = "inside" if self._segments else "start"
         return {
-            (name if block == plain else f"{block}:{name}", pattern): w
+            (self._feature_name(block, name), pattern): w
             for block, name, pattern, w in self._model.named_features()
             if len(pattern) > 1
         }
@@ -399,29 +249,12 @@ class FlatEstimator(TrajectoryAnswers, Estimator):
 
     # ---- files -------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file: safetensors with JSON metadata (docs/model-file.md), without weights of 0.
-
-        Parameters that JSON does not hold, functions above all, are left out; see `scansion.load`.
-        """
-        arrays, metadata = pack(self._model)
-        metadata["parameters"] = {k: json_value(v) for k, v in self.get_params().items() if storable(v)}
-        metadata["loss"] = self.loss_ if math.isfinite(self.loss_) else None
-        metadata["message"] = self.message_
-        model_file.write(path, self._kind, metadata, arrays)
+    def _packed(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        return pack(self._model)
 
     @classmethod
-    def _from_file(cls: type[Self], stored: model_file.ModelFile) -> Self:
-        assert issubclass(cls, FlatEstimator)
-        model = unpack(stored.metadata, stored.arrays, cls._segments)
-        parameters, loss, message = (stored.metadata.get(name) for name in ("parameters", "loss", "message"))
-        valid = cls._parameter_names()
-        if not isinstance(parameters, dict) or not set(parameters) <= set(valid):
-            raise model_file.ModelFileError(f"the model file has parameters that {cls.__name__} does not have")
-        estimator = cls(**parameters)
-        value = loss if isinstance(loss, float) else math.nan
-        estimator._finish(model, Learnt(model.weights, value, str(message)))
-        return estimator
+    def _unpacked(cls, stored: model_file.ModelFile) -> FlatModel:
+        return unpack(stored.metadata, stored.arrays, cls._segments)
 
 
 def _check_possible(batch: Any, first: int, name: str) -> None:
@@ -435,34 +268,9 @@ def _check_possible(batch: Any, first: int, name: str) -> None:
         )
 
 
-def _sequence_weights(sample_weight: Any, n: int) -> Floats | None:
-    if sample_weight is None:
-        return None
-    weight = checks.scores("sample_weight", sample_weight, (n,))
-    if (weight < 0).any():
-        b = int(np.argmax(weight < 0))
-        raise ValueError(f"sample_weight[{b}] = {weight[b]} must not be negative")
-    return weight
-
-
 def _by_order(value: float | Floats, model: FlatModel) -> float | Floats:
     """A strength for all weights, or one for each: of several, one per order, the last goes on."""
     if isinstance(value, float):
         return value
     strength: Floats = value[np.minimum(model.orders(), len(value) - 1)]
     return strength
-
-
-def _seed(random_state: Any) -> int:
-    """A seed from scikit-learn's ways to give one."""
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    return 0 if random_state is None else checks.count("random_state", random_state, 0)
-
-
-def _cut(rows: list[Any], offsets: Any) -> list[list[Any]]:
-    """Rows of all sequences as one list for each."""
-    cuts = offsets.tolist()
-    return [rows[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from scansion.data import Targets, encode_labels
-from scansion.models.base import FlatEstimator, _cut
+from scansion.models.base import FlatEstimator
 from scansion.models.flat import known_labels
+from scansion.models.learner import cut
 
 __all__ = ["CRF"]
 
@@ -155,7 +156,7 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
     def _answers(self, batch: Any) -> list[Any]:
         names = np.empty(self._model.n_labels, object)
         names[:] = self._model.labels  # labels may be tuples, which np.array would spread
-        return _cut(names[batch.best_labels()].tolist(), batch.offsets)
+        return cut(names[batch.best_labels()].tolist(), batch.offsets)
 
     def score(self, X: Any, y: Any) -> float:
         """Share of the tokens whose label is right.

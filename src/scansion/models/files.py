@@ -6,13 +6,14 @@ import os
 from typing import Any
 
 from scansion import model_file
-from scansion.models.base import FlatEstimator
 from scansion.models.crf import CRF
+from scansion.models.hierarchical import HierarchicalCRF
+from scansion.models.learner import Learner
 from scansion.models.semicrf import SemiCRF
 
 __all__ = ["load"]
 
-_KINDS: dict[str, type[FlatEstimator]] = {"crf": CRF, "semicrf": SemiCRF}
+_KINDS: dict[str, type[Learner]] = {"crf": CRF, "semicrf": SemiCRF, "hierarchical": HierarchicalCRF}
 
 
 def load(path: str | os.PathLike[str]) -> Any:

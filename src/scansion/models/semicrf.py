@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from scansion.data import Dataset, Targets, Vocabulary, encode, encode_segments
+from scansion.data import Targets, Vocabulary, encode_segments
 from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
 from scansion.lattice.patterns import Pattern
-from scansion.models.base import FlatEstimator, _cut
+from scansion.models.base import FlatEstimator
 from scansion.models.build import known_segments
+from scansion.models.cells import functions, readable, span_cells
 from scansion.models.flat import Cells
+from scansion.models.learner import cut
+from scansion.models.lengths import length_basis
 from scansion.segments import Segment
 
 __all__ = ["SemiCRF"]
-
-_BINS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
 
 
 class SemiCRF(FlatEstimator):
@@ -194,78 +194,25 @@ class SemiCRF(FlatEstimator):
         return targets, names
 
     def _basis(self, max_length: int) -> tuple[Floats, list[str]]:
-        length = np.arange(1, max_length + 1, dtype=np.float64)
-        wanted = (self.length_features,) if isinstance(self.length_features, str) else tuple(self.length_features)
-        rows: list[Floats] = []
-        names: list[str] = []
-        for kind in wanted:
-            if kind == "length":
-                rows.append(length)
-                names.append("length")
-            elif kind == "log":
-                rows.append(np.log(length))
-                names.append("log(length)")
-            elif kind == "bins":
-                for low, high in zip(_BINS, (*_BINS[1:], np.inf), strict=True):
-                    if low <= max_length:
-                        rows.append(((length >= low) & (length < high)).astype(np.float64))
-                        names.append(f"length >= {low}" + ("" if high == np.inf else f" and < {high}"))
-            else:
-                raise ValueError(f"length_features must be among 'bins', 'length', 'log', got {kind!r}")
-        return (np.array(rows) if rows else np.zeros((0, max_length))), names
+        return length_basis(self.length_features, max_length)
 
     def _functions(self) -> list[Callable[..., Any]]:
-        given = self.segment_features
-        functions = [] if given is None else [given] if callable(given) else given
-        if not isinstance(functions, (list, tuple)) or not all(callable(f) for f in functions):
-            raise ValueError(f"segment_features must be a function f(x, start, stop) or a list of such, got {given!r}")
-        return list(functions)
+        return functions("segment_features", self.segment_features)
 
     def _readable(self, X: Any) -> Any:
-        if not self._functions():
-            return X
-        if isinstance(X, Dataset):
-            raise ValueError("segment_features need the tokens themselves: give sequences, not an encoded Dataset")
-        if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
-            return X  # encode says what is wrong with it
-        return [x if hasattr(x, "__getitem__") or not isinstance(x, Iterable) else list(x) for x in X]
+        return readable(X) if self._functions() else X
 
     def _cells(self, X: Any, vocabulary: Vocabulary, max_length: int, frozen: bool) -> Cells | None:
-        functions = self._functions()
+        chosen = self._functions()
         if frozen and not len(vocabulary):
             return None
-        if not functions:
+        if not chosen:
             if frozen:
                 raise ValueError(
                     "the model was trained with segment_features: set this parameter to the same functions"
                 )
             return None
-        starts, lengths, cuts = array("i"), array("i"), [0]
-
-        def spans() -> Iterator[list[Any]]:
-            for x in X:
-                size = x.shape[0] if hasattr(x, "shape") else len(x)
-                items = []
-                for start in range(size):
-                    for stop in range(start + 1, min(size, start + max_length) + 1):
-                        for f in functions:
-                            item = f(x, start, stop)
-                            if item:
-                                starts.append(start)
-                                lengths.append(stop - start)
-                                items.append(item)
-                cuts.append(cuts[-1] + len(items))
-                yield items
-
-        encoded = encode(spans(), vocabulary, frozen=frozen)
-        counts = np.diff(encoded.token_offsets)
-        return Cells(
-            np.ascontiguousarray(encoded.token_offsets[np.array(cuts)]),
-            np.repeat(np.array(starts, np.int32), counts),
-            np.repeat(np.array(lengths, np.int32), counts),
-            encoded.ids,
-            np.ones(len(encoded.ids)) if encoded.values is None else encoded.values,
-        )
+        return span_cells(X, chosen, vocabulary, max_length, frozen)
 
     def _named(self, config: Any) -> list[Segment]:
         labels = self._model.labels
@@ -274,7 +221,16 @@ class SemiCRF(FlatEstimator):
     def _answers(self, batch: Any) -> list[Any]:
         steps, paths = _best(batch)
         labels = self._model.labels
-        return _cut([Segment(u, v, labels[y]) for u, v, y in steps.tolist()], paths)
+        return cut([Segment(u, v, labels[y]) for u, v, y in steps.tolist()], paths)
+
+    @property
+    def length_counts_(self) -> dict[Any, Ints]:
+        """Label -> (M,) how many of its segments in training had the length 1 .. M.
+
+        Empty for a model from a file that was written without them.
+        """
+        counts = self._model.length_counts
+        return {} if counts is None else dict(zip(self._model.labels, counts.copy(), strict=True))
 
     def score(self, X: Any, y: Any) -> float:
         """Micro-averaged F1 of the segments: spans and labels must both be right.

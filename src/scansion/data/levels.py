@@ -1,0 +1,398 @@
+"""Targets by level: segments inside segments, known in full, in part or not at all.
+
+Conventions: K named levels from the top down, B sequences, N tokens in all. What is known of one level is a `Targets`;
+a segment that ends at one level ends at all levels below it, so that a boundary known at one level is one below, and a
+token inside a segment of one level is inside one above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scansion import schemes
+from scansion.data.targets import (
+    Targets,
+    _are_segments,
+    _count,
+    _entries,
+    _is_segment,
+    _lengths,
+    _pairs,
+    _Reader,
+    _runs,
+    _segments,
+)
+from scansion.segments import Segment
+
+__all__ = ["LevelTargets", "encode_levels", "levels_from_columns", "level_names"]
+
+Bools = npt.NDArray[np.bool_]
+Ends = npt.NDArray[np.int8]
+Ints = npt.NDArray[np.int64]
+
+_KNOWLEDGE = ("labels", "boundaries")
+
+
+@dataclass(frozen=True, eq=False)
+class LevelTargets:
+    """What is known of N tokens in B sequences at K levels.
+
+    Attributes
+    ----------
+    levels : tuple of K Targets
+        By level, from the top down; `ends` says what follows from all levels together.
+    complete : array of bool, shape (B,)
+        Every label and every boundary of every level is known.
+    known : array of bool, shape (B,)
+        Anything at all is known of the sequence.
+    """
+
+    levels: tuple[Targets, ...]
+    complete: Bools
+    known: Bools
+
+    def take(self, sequences: Ints, rows: Ints) -> LevelTargets:
+        """Those of some sequences, whose tokens are `rows`."""
+
+        def some(one: Targets) -> Targets:
+            allowed = None if one.allowed is None else one.allowed[rows]
+            ends = None if one.ends is None else one.ends[rows]
+            complete, known = one.complete[sequences], one.known[sequences]
+            return replace(one, labels=one.labels[rows], allowed=allowed, ends=ends, complete=complete, known=known)
+
+        return LevelTargets(tuple(map(some, self.levels)), self.complete[sequences], self.known[sequences])
+
+
+def level_names(levels: Any) -> list[str]:
+    """`levels` as a list of distinct names, at least one."""
+    if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
+        raise ValueError(f"levels must be a list of names, the top level first, got {levels!r}")
+    names = list(levels)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"levels must be names (strings), got {name!r}")
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"levels must be one or more distinct names, got {names!r}")
+    return names
+
+
+def encode_levels(
+    y: Iterable[Any],
+    lengths: npt.ArrayLike,
+    levels: Sequence[str],
+    labels: Sequence[Sequence[Any]] | None = None,
+    *,
+    extend: bool = False,
+    max_lengths: Sequence[int | None] | None = None,
+) -> tuple[LevelTargets, list[list[Any]]]:
+    """Number the labels of nested segments, and check that they nest.
+
+    Parameters
+    ----------
+    y : iterable of sequences
+        A sequence is a dict level -> target (a level left out is unknown), or a list of one target per level, the top
+        level first; None: nothing is known of it. A level's target is one of
+
+        - a list of segments (start, stop, label); tokens in none of them are unknown, and so are the boundaries between
+          them; the label may be None or a set of labels;
+        - a list of one label per token, None for unknown, a set for one of these; equal neighbours are one segment
+          (at a level of single steps, each token is one), boundaries beside an unknown label are unknown;
+        - a dict of ``"labels"``, one per token, of which nothing follows for the boundaries, and ``"boundaries"``, one
+          per token: 1 a segment ends here, 0 none does, None or -1 unknown; either may be left out;
+        - None: unknown.
+    lengths : array of int, shape (B,)
+        Number of tokens of each sequence.
+    levels : list of K names
+    labels : K lists, optional
+        The labels of each level, in order; another one in y is an error. Learnt from y unless given.
+    extend : bool
+        Number other labels of y after those given, instead.
+    max_lengths : K numbers, optional
+        Longest segment of each level, None for no limit. 1 makes a level one of single steps.
+
+    Returns
+    -------
+    targets : LevelTargets
+    labels : K lists
+        The label of each number at each level.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the sequence, the level and the segment.
+    """
+    sizes = _lengths(lengths)
+    limits = [None] * len(levels) if max_lengths is None else list(max_lengths)
+    columns = _by_level(y, sizes, levels)
+    offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
+    found: list[Targets] = []
+    names: list[list[Any]] = []
+    for k, level in enumerate(levels):
+        reader = _Reader(None if labels is None else labels[k], extend)
+        try:
+            targets, known_labels = _encode_level(reader, columns[k], sizes, single=limits[k] == 1)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"level {level!r}: {error}") from None
+        found.append(targets)
+        names.append(known_labels)
+    ends = _nested([t.ends for t in found], [t.labels for t in found], offsets, levels, names)
+    completed = []
+    for k, targets in enumerate(found):
+        longest = _longest(ends[k], offsets, limits[k], levels[k])
+        unknown = (targets.labels < 0) | (ends[k] < 0)
+        complete = _count(unknown, offsets) == 0
+        completed.append(replace(targets, ends=ends[k], complete=complete, longest=longest))
+    every = np.logical_and.reduce([t.complete for t in completed])
+    some = np.logical_or.reduce([t.known for t in completed])
+    return LevelTargets(tuple(completed), every, some), names
+
+
+# ---- reading y -----------------------------------------------------------------------------------------------------
+
+
+def _by_level(y: Iterable[Any], sizes: list[int], levels: Sequence[str]) -> list[list[Any]]:
+    """One list of targets for each level."""
+    columns: list[list[Any]] = [[] for _ in levels]
+    for b, (sequence, _) in enumerate(_pairs(y, sizes)):
+        for column, target in zip(columns, _targets_of(sequence, b, levels), strict=True):
+            column.append(target)
+    return columns
+
+
+def _targets_of(sequence: Any, b: int, levels: Sequence[str]) -> list[Any]:
+    named = ", ".join(levels)
+    if sequence is None:
+        return [None] * len(levels)
+    if isinstance(sequence, Mapping):
+        unknown = [name for name in sequence if name not in levels]
+        if unknown:
+            raise ValueError(f"y[{b}] has the level {unknown[0]!r}, which is not one of the levels: {named}")
+        return [sequence.get(name) for name in levels]
+    if isinstance(sequence, (str, bytes)) or not hasattr(sequence, "__iter__"):
+        raise TypeError(
+            f"y[{b}] must be a dict level -> segments or a list of one entry per level ({named}), got {sequence!r}"
+        )
+    entries = list(sequence)
+    if any(_is_segment(entry) for entry in entries):
+        raise ValueError(f"y[{b}] is a list of segments: give one such list per level ({named})")
+    if len(entries) != len(levels):
+        raise ValueError(f"y[{b}] has {len(entries)} entries, but there are {len(levels)} levels: {named}")
+    return entries
+
+
+def _encode_level(reader: _Reader, column: list[Any], sizes: list[int], *, single: bool) -> tuple[Targets, list[Any]]:
+    numbers: list[int] = []
+    ends: list[int] = []
+    for b, (target, size) in enumerate(zip(column, sizes, strict=True)):
+        if isinstance(target, Mapping):
+            row, row_ends = _knowledge(reader, target, b, size)
+        else:
+            entries = [] if target is None else _entries(target, b)
+            if _are_segments(entries):
+                row, row_ends = reader.segments(_segments(entries, b, size), b, size)
+            else:
+                row = reader.labels(entries, b, size)
+                row_ends = [1] * size if single else _runs(row)[1]
+        if single:
+            if 0 in row_ends:
+                t = row_ends.index(0)
+                raise ValueError(f"y[{b}] has a segment over positions {t} and {t + 1}, longer than max_length = 1")
+            row_ends = [1] * size
+        if size:
+            row_ends[-1] = 1
+        numbers.extend(row)
+        ends.extend(row_ends)
+    return reader.targets(numbers, ends, sizes, 0)
+
+
+def _knowledge(reader: _Reader, target: Mapping[Any, Any], b: int, size: int) -> tuple[list[int], list[int]]:
+    """Labels and boundaries that are given one by one."""
+    unknown = [key for key in target if key not in _KNOWLEDGE]
+    if unknown:
+        raise ValueError(f"y[{b}] has the key {unknown[0]!r}: what is known of a level is {' and '.join(_KNOWLEDGE)}")
+    given = target.get("labels")
+    row = [-1] * size if given is None else reader.labels(_entries(given, b), b, size)
+    given = target.get("boundaries")
+    if given is None:
+        return row, [-1] * size
+    entries = _entries(given, b)
+    if len(entries) != size:
+        raise ValueError(f"y[{b}] has {len(entries)} boundaries, but sequence {b} of X has {size} tokens")
+    ends = []
+    for t, entry in enumerate(entries):
+        value = -1 if entry is None else entry
+        if isinstance(value, float) or value not in (-1, 0, 1):
+            raise ValueError(f"y[{b}], boundary {t}, is {entry!r}: it must be 1, 0 or None")
+        ends.append(int(value))
+    if ends and ends[-1] == 0:
+        raise ValueError(f"y[{b}], boundary {size - 1}, is 0, but every segment ends with its sequence")
+    return row, ends
+
+
+# ---- nesting -------------------------------------------------------------------------------------------------------
+
+
+def _nested(
+    given: Sequence[Any], numbers: Sequence[Any], offsets: Ints, levels: Sequence[str], names: Sequence[list[Any]]
+) -> list[Ends]:
+    """What the levels' boundaries say of each other; ValueError where they contradict."""
+    ends: list[Ends] = [np.array(one, np.int8) for one in given]
+    for k in range(1, len(ends)):
+        above = ends[k - 1] == 1
+        clash = above & (ends[k] == 0)
+        if clash.any():
+            t = int(np.argmax(clash))
+            upper = next(i for i in range(k) if given[i][t] == 1)
+            b = int(np.searchsorted(offsets, t, side="right")) - 1
+            inner, outer = (_around(ends[i], t, offsets, b, numbers[i], names[i]) for i in (k, upper))
+            raise ValueError(
+                f"y[{b}] does not nest: at level {levels[k]!r} the segment {inner!r} goes on after position "
+                f"{t - int(offsets[b])}, where at level {levels[upper]!r} the segment {outer!r} ends"
+            )
+        ends[k][above] = 1
+    for k in range(len(ends) - 1, 0, -1):
+        ends[k - 1][(ends[k] == 0) & (ends[k - 1] < 0)] = 0
+    return ends
+
+
+def _around(ends: Ends, t: int, offsets: Ints, b: int, numbers: Any, names: list[Any]) -> tuple[int, int, Any]:
+    """The segment around a token, as far as it is known."""
+    first, last = int(offsets[b]), int(offsets[b + 1])
+    start, stop = t, t + 1
+    while start > first and ends[start - 1] == 0:
+        start -= 1
+    while stop < last and ends[stop - 1] == 0:
+        stop += 1
+    return start - first, stop - first, names[numbers[t]] if numbers[t] >= 0 else None
+
+
+def _longest(ends: Ends, offsets: Ints, limit: int | None, level: str) -> int:
+    """Length of the longest segment that is known to be one, or to be part of one; 0: there is none."""
+    n = len(ends)
+    if n == 0:
+        return 0
+    begins = np.ones(n, np.bool_)
+    begins[1:] = ends[:-1] != 0  # a sequence's last token has 1
+    start = np.flatnonzero(begins)
+    length = np.diff(np.append(start, n))
+    if limit is not None and length.max() > limit:
+        at = int(start[np.argmax(length > limit)])
+        stop = at + int(length[length > limit][0])
+        b = int(np.searchsorted(offsets, at, side="right")) - 1
+        first = int(offsets[b])
+        raise ValueError(
+            f"level {level!r}: y[{b}] has a segment ({at - first}, {stop - first}) of {stop - at} tokens, longer than "
+            f"max_length = {limit}"
+        )
+    sure = (ends[start + length - 1] == 1) & ((start == 0) | (ends[start - 1] == 1))
+    return int(length[sure | (length > 1)].max(initial=0))
+
+
+# ---- columns -------------------------------------------------------------------------------------------------------
+
+
+def levels_from_columns(
+    columns: Mapping[str, Iterable[Iterable[Any]]],
+    schemes: str | Mapping[str, str] = "plain",
+    *,
+    outside: Any = "O",
+    outside_runs: bool = True,
+) -> list[dict[str, list[Any]]]:
+    """Targets of `HierarchicalCRF` from columns: one label per token and level.
+
+    Parameters
+    ----------
+    columns : dict level -> B sequences of one label per token
+        The top level first. An unknown label is None.
+    schemes : str, or dict level -> str
+        How a column is read: a tag scheme of `scansion.schemes` ("iob2", "bilou", ...), "plain" (equal neighbours are
+        one segment) or "tokens" (each token is a segment of its own). Levels that a dict leaves out are "plain".
+    outside : label
+        Label of the segments between those of a tag scheme: at every level, every token belongs to a segment.
+    outside_runs : bool
+        Neighbouring tokens outside are one segment; False: each is one.
+
+    Returns
+    -------
+    list of B dicts level -> list of segments (or, where labels are unknown, what is known of labels and boundaries)
+
+    Raises
+    ------
+    ValueError
+        If labels are not of their scheme, or the columns have different lengths or do not nest.
+
+    Examples
+    --------
+    >>> levels_from_columns({"np": [["B-NP", "I-NP", "O"]], "pos": [["D", "N", "V"]]}, {"np": "iob2", "pos": "tokens"})
+    [{'np': [Segment(start=0, stop=2, label='NP'), Segment(start=2, stop=3, label='O')], \
+'pos': [Segment(start=0, stop=1, label='D'), Segment(start=1, stop=2, label='N'), Segment(start=2, stop=3, label='V')]}]
+    """
+    if not isinstance(columns, Mapping):
+        raise TypeError(f"columns must be a dict level -> sequences, got an object of type {type(columns).__name__}")
+    levels = level_names(columns)
+    known = {level: list(columns[level]) for level in levels}
+    read = {level: schemes if isinstance(schemes, str) else schemes.get(level, "plain") for level in levels}
+    if not isinstance(schemes, str):
+        for level in schemes:
+            if level not in known:
+                raise ValueError(
+                    f"schemes has the level {level!r}, which is not one of the columns: {', '.join(levels)}"
+                )
+    top = levels[0]
+    for level in levels:
+        if len(known[level]) != len(known[top]):
+            raise ValueError(f"column {level!r} has {len(known[level])} sequences, but {top!r} has {len(known[top])}")
+    result = []
+    for b in range(len(known[top])):
+        rows = {level: _entries(known[level][b], b) for level in levels}
+        for level in levels:
+            if len(rows[level]) != len(rows[top]):
+                raise ValueError(
+                    f"sequence {b}: column {level!r} has {len(rows[level])} labels, but {top!r} has {len(rows[top])}"
+                )
+        try:
+            result.append({level: _column(rows[level], read[level], outside, outside_runs) for level in levels})
+        except ValueError as error:
+            raise ValueError(f"sequence {b}: {error}") from None
+    encode_levels(result, [len(_entries(row, 0)) for row in known[top]], levels)  # says where they do not nest
+    return result
+
+
+def _column(row: list[Any], scheme: str, outside: Any, runs: bool) -> Any:
+    """What one column says."""
+    if None not in row:
+        return _whole_column(row, scheme, outside, runs)
+    labels: list[Any] = [None] * len(row)
+    boundaries: list[int | None] = [None] * len(row)
+    start = 0
+    for stop in [*(t for t, label in enumerate(row) if label is None), len(row)]:
+        for u, v, label in _whole_column(row[start:stop], scheme, outside, runs):
+            labels[start + u : start + v] = [label] * (v - u)
+            boundaries[start + u : start + v] = [0] * (v - u)
+            boundaries[start + v - 1] = 1
+        if start < stop < len(row):
+            boundaries[stop - 1] = None  # what follows is not known
+        start = stop + 1
+    return {"labels": labels, "boundaries": boundaries}
+
+
+def _whole_column(row: list[Any], scheme: str, outside: Any, runs: bool) -> list[Segment]:
+    if scheme == "tokens":
+        return [Segment(t, t + 1, label) for t, label in enumerate(row)]
+    if scheme == "plain":
+        return schemes.segments(row, "plain")
+    found: list[Segment] = []
+    at = 0
+    for segment in [*schemes.segments(row, scheme), Segment(len(row), len(row), None)]:
+        if at < segment.start:
+            cuts = [at, segment.start] if runs else range(at, segment.start + 1)
+            found.extend(Segment(u, v, outside) for u, v in zip(cuts, cuts[1:], strict=False))
+        if segment.stop > segment.start:
+            found.append(segment)
+        at = segment.stop
+    return found

@@ -1,0 +1,460 @@
+"""Nested lattices: segments inside segments, the hierarchical semi-Markov CRF (papers 000 and 003).
+
+Conventions: D levels, root first, S_d states at level d; a configuration is a list of D lists of segments, each level
+refining the one above; segments are half-open. A batch holds the rows of all sequences one after another, N in all,
+cut at `offsets`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+
+from scansion.lattice import checks
+from scansion.lattice.base import Batch, Lattice
+from scansion.lattice.checks import Floats, Ints
+from scansion.lattice.constraints import Constraints
+from scansion.lattice.cores import Packed
+from scansion.lattice.nested_scores import Level, NestedCore, NestedScores, Persistence, parse
+from scansion.segments import Segment
+
+__all__ = ["NestedBatch", "NestedLattice", "NestedMarginals", "NestedScores", "Persistence"]
+
+Nesting = list[list[Segment]]
+
+
+class NestedMarginals:
+    """Posterior probabilities of a nested lattice (or of a batch: rows of all sequences one after another).
+
+    Lists by level, root first; all but `labels` and `boundaries` are computed when first read.
+
+    Attributes
+    ----------
+    labels[d] : (T, S_d)
+        ``P(position t lies in a segment of level d with state s)``.
+    boundaries[d] : (T,)
+        ``P(a segment of level d ends at t)``, t its last position.
+    segments[d] : (T, M_d, S_d)
+        ``P([u, u + n) is a segment of level d with state s)`` at ``[u, n - 1, s]``. M_d is T where nothing bounds it.
+    transit[d - 1] : (T-1, S_{d-1}, S_d, S_d), a batch: (N, ...)
+        ``P(under parent p, child u ends at t and child v follows)``.
+    init[d], end[d] : (T, S_d, S_{d+1})
+        ``P(parent p starts at t with first child u)``, ``P(parent p ends at t with last child u)``.
+    transit_counts[d - 1], init_counts[d], end_counts[d]
+        The same summed over time (and sequences), at a fraction of the cost.
+    persist[d] : (T, M_d, S_d), or Persistence
+        Expected number of times that each persistence score counts: with the counts (or, for scores given by time,
+        the arrays above) the gradient of the sum of log Z.
+    """
+
+    def __init__(self, core: NestedCore, n_jobs: int, answer: dict[str, Any], single: bool) -> None:
+        self._core = core
+        self._n_jobs = n_jobs
+        self._single = single
+        self.labels: list[Floats] = answer["labels"]
+        self.boundaries: list[Floats] = answer["boundaries"]
+
+    @cached_property
+    def segments(self) -> list[Floats]:
+        """(T, M_d, S_d) posterior of each segment, by level."""
+        return _segments(self._core, self._n_jobs)
+
+    @cached_property
+    def _by_time(self) -> dict[str, Any]:
+        nothing = [False] * self._core.n_levels
+        return self._core.posteriors(self._n_jobs, spans=nothing, cliques="time", parts=False)
+
+    @property
+    def transit(self) -> list[Floats]:
+        """(T-1, S_{d-1}, S_d, S_d) posterior of neighbouring children, by level."""
+        found: list[Floats] = self._by_time["transit"]
+        return [array[: max(len(array) - 1, 0)] for array in found] if self._single else found
+
+    @property
+    def init(self) -> list[Floats]:
+        """(T, S_d, S_{d+1}) posterior of first children, by level."""
+        return cast(list[Floats], self._by_time["init"])
+
+    @property
+    def end(self) -> list[Floats]:
+        """(T, S_d, S_{d+1}) posterior of last children, by level."""
+        return cast(list[Floats], self._by_time["end"])
+
+    @cached_property
+    def _gradient(self) -> NestedScores:
+        return _gradient(self._core, self._n_jobs)[1]
+
+    @property
+    def persist(self) -> list[Any]:
+        """Gradient with respect to persist, by level."""
+        return self._gradient.persist
+
+    @property
+    def transit_counts(self) -> list[Floats]:
+        """(S_{d-1}, S_d, S_d) expected transitions, by level."""
+        return [a if a.ndim == 3 else a.sum(axis=0) for a in self._gradient.transit]
+
+    @property
+    def init_counts(self) -> list[Floats]:
+        """(S_d, S_{d+1}) expected initialisations, by level."""
+        return [a if a.ndim == 2 else a.sum(axis=0) for a in self._gradient.init]
+
+    @property
+    def end_counts(self) -> list[Floats]:
+        """(S_d, S_{d+1}) expected endings, by level."""
+        return [a if a.ndim == 2 else a.sum(axis=0) for a in self._gradient.end]
+
+
+def _segments(core: NestedCore, n_jobs: int) -> list[Floats]:
+    """Free levels do not keep segments: they are asked of the general recursion."""
+    longest = core.longest
+    levels = [v if v.max_length is not None else replace(v, max_length=max(longest, 1)) for v in core.levels]
+    whole = replace(core, levels=tuple(levels), general=True) if any(core.free) else core
+    answer = whole.posteriors(n_jobs, spans=[d > 0 for d in range(core.n_levels)], cliques=None, parts=False)
+    found: list[Floats] = answer["spans"]
+    bound = core.levels[0].max_length
+    root = np.zeros((int(core.offsets[-1]), longest if bound is None else bound, core.sizes[0]))
+    _add_root(root, core, answer["labels"][0])
+    return [root, *found[1:]]
+
+
+def _add_root(out: Floats, core: NestedCore, labels: Floats) -> None:
+    for first, last in zip(core.offsets[:-1], core.offsets[1:], strict=True):
+        if last > first:
+            out[first, last - first - 1] = labels[first]
+
+
+def _gradient(core: NestedCore, n_jobs: int) -> tuple[Floats, NestedScores]:
+    wants = [d > 0 and level.spans is not None for d, level in enumerate(core.levels)]
+    if any(w and f for w, f in zip(wants, core.free, strict=True)):  # dense arrays that happen to be plain sums
+        core = replace(core, general=True)
+    answer = core.posteriors(n_jobs, spans=wants, cliques="given", parts=True)
+    persist = [_persist_gradient(core, d, answer) for d in range(core.n_levels)]
+    return answer["log_partition"], NestedScores(persist, answer["transit"], answer["init"], answer["end"])
+
+
+def _persist_gradient(core: NestedCore, d: int, answer: dict[str, Any]) -> Any:
+    level: Level = core.levels[d]
+    labels = answer["labels"][d]
+    parts = {name: answer[name][d] for name in ("start", "stop", "length")}
+    spans = answer["spans"][d]
+    if d == 0:
+        spans = None if level.spans is None else np.zeros(level.spans.shape)
+        if spans is not None:
+            _add_root(spans, core, labels)
+        for first, last in zip(core.offsets[:-1], core.offsets[1:], strict=True):
+            if last == first:
+                continue
+            for name, at in (("start", first), ("stop", last - 1), ("length", last - first - 1)):
+                if parts[name] is not None:
+                    parts[name][... if parts[name].ndim == 1 else at] += labels[first]
+    if level.dense:
+        return spans
+    inside = None if level.inside is None else labels
+    return Persistence(inside, parts["start"], parts["stop"], parts["length"], spans, level.max_length)
+
+
+class NestedBatch(Batch[Nesting, NestedMarginals]):
+    """Nested lattices of many sequences.
+
+    Parameters
+    ----------
+    persist : list, level d: (N, M_d, S_d), or Persistence
+    transit : list, level d >= 1 at index d - 1: (S_{d-1}, S_d, S_d), or (N, S_{d-1}, S_d, S_d)
+        By row: that of the left child's last position; the last row of a sequence is ignored.
+    init, end : list, level d < D-1: (S_d, S_{d+1}), or (N, S_d, S_{d+1})
+    offsets : int (B + 1,)
+        Sequence b has rows ``offsets[b]:offsets[b + 1]``.
+    children : list of bool (S_d, S_{d+1}), optional
+        Which states of level d + 1 may lie inside which of level d; None: all.
+    n_jobs : int
+        Threads, -1 for all processors. Results do not depend on it.
+
+    See `NestedLattice` for the meaning of the scores.
+    """
+
+    _core: NestedCore  # type: ignore[assignment]
+    _merges = False
+    _single = False
+
+    def __init__(
+        self, persist: Any, transit: Any, init: Any, end: Any, offsets: Any, children: Any = None, n_jobs: int = 1
+    ) -> None:
+        if offsets is None:
+            raise ValueError("offsets must be a 1-D array of integers with at least one entry, got None")
+        self._core = parse(persist, transit, init, end, children, offsets)
+        self.n_jobs = checks.jobs(n_jobs)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of states of the bottom level; see `sizes` for all."""
+        return self._core.sizes[-1]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of states S_d by level, root first."""
+        return self._core.sizes
+
+    def __getitem__(self, b: int) -> NestedLattice:
+        return _lattice(self._one(b))
+
+    def _one(self, b: int) -> NestedCore:
+        return cast(NestedCore, super()._one(b))
+
+    def marginals(self) -> NestedMarginals:
+        """Posteriors: ``labels`` and ``boundaries`` by level, and on demand the others; see `NestedMarginals`."""
+        nothing = [False] * self._core.n_levels
+        answer = self._core.posteriors(self.n_jobs, spans=nothing, cliques=None, parts=False)
+        self._possible(answer["log_partition"])
+        return NestedMarginals(self._core, self.n_jobs, answer, self._single)
+
+    def log_partition_and_gradient(self) -> tuple[Floats, NestedScores]:
+        """log Z of each sequence, (B,), and the gradient of their sum in the shapes of the scores, in one native call.
+
+        The gradient of a score is the expected number of times that it counts: what training needs.
+        """
+        log_partition, gradient = _gradient(self._core, self.n_jobs)
+        return self._possible(log_partition), gradient
+
+    def _unpack(self, packed: Packed) -> list[list[Nesting]]:
+        steps, paths, firsts = packed
+        depth = self._core.n_levels
+        segments = [Segment(u, v, y) for u, v, y in steps.tolist()]
+        cuts = paths.tolist()
+        configs = [
+            [segments[cuts[i + d] : cuts[i + d + 1]] for d in range(depth)] for i in range(0, len(cuts) - 1, depth)
+        ]
+        return [configs[firsts[b] : firsts[b + 1]] for b in range(len(self))]
+
+    def _config(self, steps: Ints) -> Nesting:
+        raise NotImplementedError("nested configurations are unpacked level by level")
+
+    def viterbi(self) -> tuple[list[Nesting], Floats]:
+        """The best configuration of each sequence and its score (generalised Viterbi): list of B, (B,)."""
+        packed = self._core.best(self.n_jobs)
+        if (np.diff(packed[2]) == 0).any():
+            self.log_partition()
+        scores = self._core.scores(packed[0], packed[1], np.arange(len(self)))
+        return [configs[0] for configs in self._unpack(packed)], scores
+
+    def kbest(self, k: int) -> list[list[tuple[Nesting, float]]]:
+        """The k best configurations of each sequence with their scores, best first, none twice.
+
+        Fewer than k where fewer have a score above -inf.
+        """
+        packed = self._core.kbest(checks.count("k", k, 1), self.n_jobs)
+        configs = self._required(self._unpack(packed))
+        owners = np.repeat(np.arange(len(self)), np.diff(packed[2]))
+        scores = iter(self._core.scores(packed[0], packed[1], owners).tolist())
+        return [sorted([(c, next(scores)) for c in one], key=lambda pair: -pair[1]) for one in configs]
+
+    def sample(self, n: int, rng: Any = None) -> list[Any]:
+        """Draw n configurations of each sequence, exactly and independently; rng: Generator, seed or None."""
+        n = checks.count("n", n, 0)
+        seeds = checks.generator(rng).integers(0, 2**63, size=(len(self), n), dtype=np.int64)
+        if n == 0:
+            return [[] for _ in range(len(self))]
+        return self._required(self._unpack(self._core.sample(n, seeds, self.n_jobs)))
+
+    def score(self, configs: Sequence[Any]) -> Floats:
+        """Score of one given configuration per sequence, -inf where it is forbidden: (B,)."""
+        configs = checks.one_each("configs", configs, len(self))
+        lengths = np.diff(self.offsets)
+        packed = [self._levels(c, int(lengths[b]), f"configs[{b}]") for b, c in enumerate(configs)]
+        return self._score_packed([level for levels in packed for level in levels], np.arange(len(self)))
+
+    def _score_packed(self, levels: list[Ints], owners: Ints) -> Floats:
+        paths = np.concatenate([[0], np.cumsum([len(level) for level in levels], dtype=np.int64)]).astype(np.int64)
+        steps = np.concatenate([*levels, np.empty((0, 3), np.int64)])
+        return self._core.scores(np.ascontiguousarray(steps), paths, owners)
+
+    def _steps(self, config: Any, length: int, name: str) -> Ints:
+        raise NotImplementedError("nested configurations are checked level by level")
+
+    def _levels(self, config: Any, length: int, name: str) -> list[Ints]:
+        """A configuration as one array (n, 3) per level, checked: tiles, bounds, nesting, topology."""
+        depth = self._core.n_levels
+        if not hasattr(config, "__len__") or len(config) != depth:
+            raise ValueError(f"{name} must be a list of {depth} levels, root first, got {config!r}")
+        levels = []
+        for d, level in enumerate(config):
+            here = f"{name}[{d}]"
+            try:
+                rows = [(operator.index(u), operator.index(v), operator.index(y)) for u, v, y in level]
+            except (TypeError, ValueError):
+                raise ValueError(f"{here} must be a list of segments (start, stop, label), got {level!r}") from None
+            self._check_level(rows, d, length, here)
+            levels.append(np.array(rows, np.int64).reshape(-1, 3))
+        for d in range(depth - 1):
+            inner = set(levels[d + 1][:, 1].tolist())
+            for i, stop in enumerate(levels[d][:, 1].tolist()):
+                if stop not in inner:
+                    raise ValueError(
+                        f"{name}[{d}][{i}] = {tuple(levels[d][i].tolist())} stops inside a segment of level {d + 1}: "
+                        "a segment's children must end where it ends"
+                    )
+        return levels
+
+    def _check_level(self, rows: list[tuple[int, int, int]], d: int, length: int, name: str) -> None:
+        level = self._core.levels[d]
+        at = 0
+        for i, (u, v, y) in enumerate(rows):
+            if u != at or v <= u or v > length:
+                raise ValueError(
+                    f"{name}[{i}] = {(u, v, y)} must start at {at}, where the one before stops, and stop after it "
+                    f"within the length {length}"
+                )
+            if level.max_length is not None and v - u > level.max_length:
+                raise ValueError(f"{name}[{i}] = {(u, v, y)} is longer than level {d} allows, {level.max_length}")
+            if not 0 <= y < level.size:
+                raise ValueError(f"{name}[{i}] = {(u, v, y)}: state {y} is out of range 0..{level.size - 1}")
+            at = v
+        if at != length:
+            raise ValueError(f"{name} covers positions 0..{at}, but the sequence has length {length}")
+        if d == 0 and len(rows) > 1:
+            raise ValueError(f"{name} must be one segment over everything, got {len(rows)} segments")
+
+    def constrain(self, labels: Any = None, boundaries: Any = None) -> NestedBatch:
+        """The same lattices with partial knowledge; a second call adds to the first.
+
+        Parameters
+        ----------
+        labels : dict of level -> int (N,), -1 for unknown, or bool (N, S_d), true for allowed states
+        boundaries : dict of level -> int (N,)
+            1: a segment of this level ends at this row, 0: none does, -1: unknown. A list with one entry per level,
+            None for nothing known, serves as well.
+        """
+        core = self._core
+        rows = int(core.offsets[-1])
+        given = _by_level("labels", labels, core.n_levels), _by_level("boundaries", boundaries, core.n_levels)
+        known = list(core.known)
+        for d in range(core.n_levels):
+            try:
+                more = Constraints.parse(given[0].get(d), given[1].get(d), rows, core.sizes[d])
+            except ValueError as error:
+                raise ValueError(f"level {d}: {error}") from None
+            known[d], clash = known[d].also(more)
+            if clash is not None:
+                self._contradiction(f"boundaries[{d}][{clash}]", clash, "contradicts what was known before")
+            allowed = known[d].allowed
+            if allowed is not None and not allowed.any(axis=1).all():
+                row = int(np.argmin(allowed.any(axis=1)))
+                self._contradiction(f"labels[{d}][{row}]", row, "allows no state")
+            self._check_ends(d, known[d].ends)
+        held = replace(core, known=tuple(known))
+        low, high = held.event_levels()
+        inner = np.ones(rows, np.bool_)
+        inner[core.offsets[1:][np.diff(core.offsets) > 0] - 1] = False
+        bad = np.flatnonzero((low > high) & inner)
+        if bad.size:
+            row = int(bad[0])
+            self._contradiction(
+                f"boundaries[{low[row] - 1}][{row}]",
+                row,
+                f"is 0, but a segment of level {high[row]} is known to end there",
+            )
+        result: NestedBatch = self._of(held, self.n_jobs)
+        result._possible(held.log_partitions(self.n_jobs), "the constraints (labels, boundaries)")
+        return result
+
+    def _check_ends(self, d: int, ends: Any) -> None:
+        if ends is None:
+            return
+        offsets = self._core.offsets
+        last = offsets[1:][np.diff(offsets) > 0] - 1
+        bad = last[ends[last] == 0]
+        if bad.size:
+            self._contradiction(f"boundaries[{d}][{bad[0]}]", int(bad[0]), "is 0, but a segment always ends there")
+        inner = np.setdiff1d(np.arange(len(ends)), last)
+        wrong = inner[ends[inner] == 1] if d == 0 else inner[:0]
+        if wrong.size:
+            self._contradiction(f"boundaries[0][{wrong[0]}]", int(wrong[0]), "is 1, but the root never ends there")
+        if self._core.levels[d].max_length == 1 and d > 0 and (ends == 0).any():
+            row = int(np.argmax(ends == 0))
+            self._contradiction(f"boundaries[{d}][{row}]", row, f"is 0, but every segment of level {d} has length 1")
+
+
+def _by_level(name: str, given: Any, depth: int) -> dict[int, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        if isinstance(given, np.ndarray) or not hasattr(given, "__len__") or len(given) != depth:
+            raise ValueError(f"{name} must be a dict of level -> array, or a list of {depth} levels")
+        given = {d: value for d, value in enumerate(given) if value is not None}
+    found = {}
+    for key, value in given.items():
+        level = checks.count(f"level of {name}", key, -depth)
+        if level >= depth:
+            raise ValueError(f"{name} names level {level}, but the levels are 0..{depth - 1}")
+        found[level % depth] = value
+    return found
+
+
+def _lattice(core: NestedCore) -> NestedLattice:
+    batch: NestedBatch = NestedBatch._of(core, 1)
+    batch._single = True
+    lattice: NestedLattice = NestedLattice._of(batch)
+    return lattice
+
+
+class NestedLattice(Lattice[Nesting, NestedMarginals]):
+    """A nested lattice: the distribution over trees of segments of one sequence with given scores.
+
+    Level 0 is one segment over everything; each segment of level d < D-1 is cut into a chain of child segments of level
+    d + 1. A configuration is a list of D lists of ``Segment(start, stop, label)``, root first; its score is the sum of
+
+    - ``persist[d][u, n - 1, s]`` for each s-segment [u, u + n) of each level,
+    - ``transit[d - 1][(t,) p, u, v]`` for children u, v of level d side by side under p, u ending at t,
+    - ``init[d][(t,) p, u]`` for each p-segment of level d that starts at t with first child u,
+    - ``end[d][(t,) p, u]`` for each p-segment of level d that ends at t with last child u.
+
+    Parameters
+    ----------
+    persist : list, level d: (T, M_d, S_d), or Persistence
+        Of the root only [0, T - 1] counts. The bottom has M = 1 for single steps, or more.
+    transit : list, level d >= 1 at index d - 1: (S_{d-1}, S_d, S_d), or (T-1, S_{d-1}, S_d, S_d)
+    init, end : list, level d < D-1: (S_d, S_{d+1}), or (T, S_d, S_{d+1})
+    children : list of bool (S_d, S_{d+1}), optional
+        Which states of level d + 1 may lie inside which of level d; None: all. States may be shared.
+
+    Everything is exact. `docs/concepts/nested.md` has cost and memory.
+    """
+
+    _batch: NestedBatch
+
+    def __init__(self, persist: Any, transit: Any, init: Any, end: Any, children: Any = None) -> None:
+        self._batch = NestedBatch._of(parse(persist, transit, init, end, children, None), 1)
+        self._batch._single = True
+
+    @classmethod
+    def _of(cls, batch: Any) -> Any:
+        batch._single = True
+        return super()._of(batch)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of states S_d by level, root first."""
+        return self._batch.sizes
+
+    def __repr__(self) -> str:
+        return f"NestedLattice(length {len(self)}, states by level {', '.join(map(str, self.sizes))})"
+
+    def score(self, config: Any) -> float:
+        """Score of a configuration, -inf if it is forbidden."""
+        batch = self._batch
+        return float(batch._score_packed(batch._levels(config, len(self), "config"), np.zeros(1, np.int64))[0])
+
+    def log_partition_and_gradient(self) -> tuple[float, NestedScores]:
+        """log Z and its gradient in the shapes of the scores given."""
+        log_partition, gradient = self._batch.log_partition_and_gradient()
+        transit = [a if a.ndim == 3 else a[: max(len(a) - 1, 0)] for a in gradient.transit]
+        return float(log_partition[0]), gradient._replace(transit=transit)
+
+    def compressed(self, max_length: int | None = None) -> Any:
+        """Not defined for trees of segments."""
+        raise TypeError("compressed inference is for chains and segments; a nested lattice has a trajectory per level")

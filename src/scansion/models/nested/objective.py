@@ -1,0 +1,229 @@
+"""The objective of hierarchical models: negative log likelihood of what is known, and its gradient.
+
+    loss(w) = sum_b g_b [log Z(x_b) - log Z(x_b, constrained to what is known)],
+
+g_b the weight of sequence b. Where everything is known, one configuration is left and its features are constant: they
+are counted once. Sequences of which nothing is known tell nothing and are left out.
+
+The class answers as the native objective of the flat models does, so that the algorithms of `scansion.training.learn`
+serve both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from scansion import _core
+from scansion.data import LevelTargets
+from scansion.lattice.checks import Bools, Floats, Ints
+from scansion.lattice.constraints import Constraints
+from scansion.models.flat import known_labels
+from scansion.models.nested.inputs import NestedInputs
+from scansion.models.nested.model import NestedModel
+from scansion.models.nested.occurrences import Occurrences
+
+__all__ = ["Held", "NestedObjective", "configuration_counts"]
+
+_FLOATS_AT_ONCE = 30_000_000
+_AVERAGES = 32  # weights that a pass adds to the mean
+
+
+class Held:
+    """What is known of the rows of a data set, for its lattices.
+
+    Parameters
+    ----------
+    targets : LevelTargets
+    sizes : K numbers of states
+    """
+
+    def __init__(self, targets: LevelTargets, sizes: list[int]) -> None:
+        self.known = [Constraints()]  # of the root
+        for level, size in zip(targets.levels, sizes, strict=True):
+            assert level.ends is not None
+            told = level.allowed is not None or bool((level.labels >= 0).any())
+            self.known.append(Constraints(known_labels(level, size) if told else None, level.ends))
+
+    def constrain(self, batch: Any, rows: slice | Ints) -> Any:
+        """A batch of some rows under what is known of them, which need not be possible."""
+        known = tuple(
+            Constraints(
+                None if one.allowed is None else one.allowed[rows], None if one.ends is None else one.ends[rows]
+            )
+            for one in self.known
+        )
+        return batch._of(replace(batch._core, known=known), batch.n_jobs)
+
+
+def configuration_counts(
+    model: NestedModel, inputs: NestedInputs, targets: LevelTargets, chosen: Bools, weight: Floats | None
+) -> Floats:
+    """(W,) the features of the configurations of the chosen sequences (B,), which are complete, times their weights."""
+    from scipy.sparse import csr_matrix
+
+    offsets = inputs.data.offsets
+    rows = np.repeat(np.where(chosen, 1.0 if weight is None else weight, 0.0), np.diff(offsets))
+    seen = Occurrences(targets, offsets, [level.size for level in model.levels])
+    counts = np.zeros(model.n_weights)
+    for block, where in model.parts():
+        k, level = block.level, model.levels[block.level]
+        if not len(block.index):
+            continue
+        if block.tokens:
+            totals = inputs.matrix().T @ seen.matrix(k, block.part, block.width, rows)
+        elif block.always:
+            at, column = seen.of(k, block.part)
+            totals = csr_matrix(np.bincount(column, rows[at], minlength=block.width))
+        else:
+            start, length, label = seen.segments(k)
+            by_length = np.zeros((level.basis.shape[1], level.size))
+            if block.part == "length":
+                free = level.max_length is None  # a constant at each position
+                place = np.zeros_like(length) if free else length - 1
+                np.add.at(by_length, (place, label), rows[start] * (length if free else 1))
+                totals = csr_matrix(level.basis @ by_length)
+            else:
+                assert level.max_length is not None
+                places, matrix = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
+                wanted = start * level.max_length + length - 1
+                row = np.searchsorted(places, wanted)
+                there = row < len(places)
+                there[there] = places[row[there]] == wanted[there]
+                hits = csr_matrix((rows[start[there]], (row[there], label[there])), shape=(len(places), level.size))
+                totals = matrix.T @ hits
+        totals = totals.tocsr()
+        totals.sum_duplicates()
+        entries = np.repeat(np.arange(totals.shape[0], dtype=np.int64), np.diff(totals.indptr)) * block.width
+        entries += totals.indices
+        place = np.searchsorted(block.index, entries)
+        there = place < len(block.index)
+        there[there] = block.index[place[there]] == entries[there]
+        np.add.at(counts, where.start + place[there], totals.data[there])
+    return counts
+
+
+class NestedObjective:
+    """Objective on encoded sequences.
+
+    Parameters
+    ----------
+    model : NestedModel
+    inputs : NestedInputs
+    targets : LevelTargets
+    weight : (B,), optional
+        Weight of each sequence.
+    batch_size : int
+        Sequences that `run_pass` takes at a time.
+    n_jobs : int
+        Threads of `run_pass`.
+    """
+
+    def __init__(
+        self,
+        model: NestedModel,
+        inputs: NestedInputs,
+        targets: LevelTargets,
+        weight: Floats | None = None,
+        batch_size: int = 8,
+        n_jobs: int = 1,
+    ) -> None:
+        self.model = model
+        self.inputs = inputs
+        self.targets = targets
+        self.weight = np.ones(len(inputs)) if weight is None else weight
+        self.batch_size = batch_size
+        self.n_jobs = n_jobs
+        self.held = Held(targets, [level.size for level in model.levels])
+        told = targets.known & (self.weight > 0)
+        self.counts = configuration_counts(model, inputs, targets, told & targets.complete, weight)
+        self.parts = list(self._parts(told))
+
+    def _parts(self, told: Bools) -> Iterator[tuple[float, bool, NestedInputs, Ints]]:
+        """Runs of sequences that share their weight and whether they are complete, with their rows.
+
+        Expectations come summed over the sequences of a batch, hence one batch for each weight.
+        """
+        tokens = max(1, _FLOATS_AT_ONCE // max(1, self.model.floats_per_token()))
+        for complete in (True, False):
+            chosen = told & (self.targets.complete == complete)
+            for value in np.unique(self.weight[chosen]).tolist():
+                sequences = np.flatnonzero(chosen & (self.weight == value))
+                whole = self.inputs if len(sequences) == len(self.inputs) else self.inputs.take(sequences)
+                rows = self._rows(sequences)
+                for part, inputs in whole.blocks(tokens):
+                    yield value, complete, inputs, rows[part]
+
+    def _rows(self, sequences: Ints) -> Ints:
+        offsets = self.inputs.data.offsets
+        pieces = [np.arange(offsets[b], offsets[b + 1]) for b in sequences.tolist()]
+        return np.concatenate([*pieces, np.zeros(0, np.int64)]).astype(np.int64)
+
+    def _free_loss(
+        self, model: NestedModel, value: float, complete: bool, inputs: NestedInputs, rows: Ints, out: Floats, jobs: int
+    ) -> float:
+        """Add a run's expectations to `out`; its log Z, less that of what is known where it is not complete."""
+        batch = model.batch(inputs, jobs)
+        log_z, gradient = batch.log_partition_and_gradient()
+        model.gather(inputs, gradient, out, value)
+        total = float(log_z.sum())
+        if not complete:
+            log_z, gradient = self.held.constrain(batch, rows).log_partition_and_gradient()
+            model.gather(inputs, gradient, out, -value)
+            total -= float(log_z.sum())
+        return value * total
+
+    def log_loss(self, weights: Floats, gradient: Floats, n_jobs: int) -> float:
+        """The loss; its gradient (W,) is written to `gradient`."""
+        model = self.model.weighted(weights)
+        np.negative(self.counts, out=gradient)
+        loss = -float(self.counts @ weights)
+        for value, complete, inputs, rows in self.parts:
+            loss += self._free_loss(model, value, complete, inputs, rows, gradient, n_jobs)
+        return loss
+
+    def run_pass(self, online: _core.Online, order: Ints, weights: Floats, total: Floats) -> float:
+        """One pass of stochastic gradients over the sequences of `order`, some at a time; returns the summed loss.
+
+        Step t has the rate 1 / (strength (t0 + t)); the sequences of one batch share their weights and make their steps
+        together. `weights` (and `total`, the sum of the weights along the way, if they are averaged) change in place.
+        """
+        loss = 0.0
+        since = 0.0
+        between = len(order) / _AVERAGES
+        for first in range(0, len(order), self.batch_size):
+            sequences = order[first : first + self.batch_size]
+            rate = 1.0 / (online.strength * (online.t0 + online.t))
+            step = np.zeros_like(weights)
+            loss += self._batch_loss(online.scale * weights, sequences, step)
+            weights *= online.scale * max(0.0, 1.0 - rate * online.strength * len(sequences))
+            weights -= rate * step
+            online.scale = 1.0
+            online.t += len(sequences)
+            since += len(sequences)
+            if online.average and since >= between:
+                since -= between
+                online.steps += 1.0
+                total += weights
+        return loss
+
+    def _batch_loss(self, weights: Floats, sequences: Ints, out: Floats) -> float:
+        """Loss and gradient of some sequences."""
+        model, loss = self.model.weighted(weights), 0.0
+        value = self.weight[sequences]
+        for complete in (True, False):
+            for one in np.unique(value).tolist():
+                chosen = sequences[(value == one) & (self.targets.complete[sequences] == complete)]
+                if not len(chosen) or one == 0.0:
+                    continue
+                inputs, rows = self.inputs.take(chosen), self._rows(chosen)
+                loss += self._free_loss(model, one, complete, inputs, rows, out, self.n_jobs)
+                if complete:
+                    told = np.ones(len(chosen), np.bool_)
+                    counts = configuration_counts(model, inputs, self.targets.take(chosen, rows), told, None)
+                    out -= one * counts
+                    loss -= one * float(counts @ weights)
+        return loss
