@@ -51,15 +51,17 @@ class Scores:
 
     R: list[FloatArray]
     A: list[FloatArray]
-    I: list[FloatArray]  # noqa: E741 - the paper's name
+    I: list[FloatArray]
     E: list[FloatArray]
 
     @property
     def n_times(self) -> int:
+        """T."""
         return len(self.R[0]) - 1
 
     @property
     def n_levels(self) -> int:
+        """D."""
         return len(self.R)
 
 
@@ -109,7 +111,7 @@ def complete(
         return array.copy()
 
     A = [np.empty(0)] + [by_time(a, 3, max(n_times - 1, 0)) for a in transit]
-    I = [by_time(a, 2, n_times) for a in init]  # noqa: E741
+    I = [by_time(a, 2, n_times) for a in init]
     E = [by_time(a, 2, n_times) for a in end]
     if children is not None:
         for d in range(n_levels - 1):
@@ -136,7 +138,7 @@ def _forbid(table: FloatArray, labels: npt.ArrayLike | None, boundaries: npt.Arr
 
 
 def _add(x: FloatArray, axis: int | tuple[int, ...]) -> FloatArray:
-    """log sum exp over the axis; -inf where every term is."""
+    """Log sum exp over the axis; -inf where every term is."""
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
