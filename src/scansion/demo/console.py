@@ -50,6 +50,12 @@ class Console:
         ):
             self.line(part)
 
+    def command(self, text: str) -> None:
+        """A command, in several lines if it is too long for one."""
+        parts = textwrap.wrap(text, self.width - 4, break_long_words=False, break_on_hyphens=False)
+        for k, part in enumerate(parts):
+            self.line("  " + ("  " if k else "") + part + (" \\" if k < len(parts) - 1 else ""))
+
     def pairs(self, rows: Iterable[tuple[str, str]], marked: Sequence[int] = ()) -> None:
         """Names with what belongs to them, wrapped; the marked ones stand out."""
         rows = list(rows)

@@ -1,6 +1,7 @@
 """Models of the references, and their scores: each reference is answered by a model that has not seen it.
 
-All answers are lists of segments ``(start, stop, label)``; the labels of a chain make segments of equal neighbours.
+A CRF labels tokens, ``B-title`` where a title begins and ``I-title`` inside; all answers are turned into segments,
+``(start, stop, label)``.
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ from typing import Any
 
 from scansion.demo.bibliography import Reference, attributes
 from scansion.metrics import flat_accuracy_score, segment_scores
-from scansion.models import CRF, SemiCRF
-from scansion.schemes import segments
+from scansion.models import CRF, HierarchicalCRF, SemiCRF
+from scansion.schemes import encode, segments
 
-__all__ = ["Answers", "Folds", "Scores", "chain", "hide", "labels_of", "scores", "semi"]
+__all__ = ["Answers", "Folds", "Scores", "chain", "hide", "labels_of", "mean", "nested", "scores", "semi"]
 
 C2 = 0.1  # the same penalty in all models
 LONGEST = 32  # tokens of a field
 
 Answer = list[Any]
+Targets = Callable[[Sequence[int]], tuple[list[int], list[Any]]]
+"""Of the references that may be learnt from, by number, those that are, and their y."""
 
 
 def chain(iterations: int, jobs: int, **others: Any) -> CRF:
-    """A first-order CRF over the labels of tokens."""
+    """A first-order CRF over the labels of tokens, which say where segments begin."""
     return CRF(c2=C2, max_iterations=iterations, n_jobs=jobs, **others)
 
 
@@ -37,6 +40,18 @@ def semi(iterations: int, jobs: int) -> SemiCRF:
         repeats=False,
         attribute_parts={"": ("inside", "start", "end")},
         length_features=("bins",),
+        c2=C2,
+        max_iterations=iterations,
+        n_jobs=jobs,
+    )
+
+
+def nested(iterations: int, jobs: int) -> HierarchicalCRF:
+    """Fields and their parts at once: two levels, without a bound on the length of segments."""
+    return HierarchicalCRF(
+        ["field", "part"],
+        max_length="free",
+        attribute_parts=dict.fromkeys(("field", "part"), ("inside", "start", "end")),
         c2=C2,
         max_iterations=iterations,
         n_jobs=jobs,
@@ -105,11 +120,8 @@ class Folds:
         self.X = [attributes(r.tokens) for r in self.references]
         self.truth: list[Answer] = [r.levels[0] for r in self.references]
 
-    def answers(self, make: Callable[[], Any], targets: Callable[[Sequence[int]], tuple[list[int], list[Any]]]) -> Answers:
-        """Fit one model for each fold on the others, and predict.
-
-        targets: of the references that may be learnt from, by number, those that are, and their y.
-        """
+    def answers(self, make: Callable[[], Any], targets: Targets) -> Answers:
+        """Fit one model for each fold on the others, and predict."""
         begin = time.perf_counter()
         predicted: list[Any] = [None] * len(self.X)
         models: list[Any] = [None] * len(self.X)
@@ -119,22 +131,26 @@ class Folds:
             chosen, y = targets(others)
             model = make().fit([self.X[i] for i in chosen], y)
             for i, answer in zip(tested, model.predict([self.X[i] for i in tested]), strict=True):
-                predicted[i], models[i] = _as_segments(answer), model
+                predicted[i] = segments(answer, "iob2") if isinstance(model, CRF) else answer
+                models[i] = model
         return Answers(predicted, models, time.perf_counter() - begin)
 
-    def known(self, level: int, as_labels: bool) -> Callable[[Sequence[int]], tuple[list[int], list[Any]]]:
-        """Targets with everything known: labels of tokens, or segments, of one level."""
+    def labels(self, level: int) -> Targets:
+        """For `CRF`: labels of the tokens."""
+        references = self.references
 
         def targets(others: Sequence[int]) -> tuple[list[int], list[Any]]:
-            y = [self.references[i].levels[level] for i in others]
-            return list(others), [labels_of(one) for one in y] if as_labels else y
+            return list(others), [encode(references[i].levels[level], len(references[i].tokens)) for i in others]
 
         return targets
 
+    def segments(self) -> Targets:
+        """For `SemiCRF`: fields."""
+        return lambda others: (list(others), [self.references[i].levels[0] for i in others])
 
-def _as_segments(answer: Any) -> Any:
-    """Labels of tokens as segments; others as they are."""
-    return segments(answer, "plain") if answer and isinstance(answer[0], str) else answer
+    def trees(self) -> Targets:
+        """For `HierarchicalCRF`: fields and their parts."""
+        return lambda others: (list(others), [list(self.references[i].levels) for i in others])
 
 
 def hide(y: Sequence[Sequence[Any]], complete: float, known: float, seed: int) -> list[list[Any]]:

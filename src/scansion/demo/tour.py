@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from scansion.demo.bibliography import FIELDS, Reference, references
+from scansion.demo import output
+from scansion.demo.bibliography import Reference, references
 from scansion.demo.console import Console
-from scansion.demo.models import Answers, Folds, chain, hide, labels_of, mean, scores, semi
+from scansion.demo.models import Answers, Folds, chain, hide, labels_of, mean, nested, scores, semi
 from scansion.demo.robot import WORLD, Robot, squares
+from scansion.lattice import ChainLattice
 from scansion.metrics import compress, edit_distance_score, exact_match_score, randomization_test
 
-__all__ = ["main"]
-
-SHOWN = 1  # the reference that opens the tour
+__all__ = ["Options", "Tour", "main"]
 
 
 class Options(argparse.Namespace):
@@ -53,7 +53,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer references, fewer iterations: a few seconds")
     parser.add_argument("--jobs", type=int, default=-1, metavar="N", help="threads; -1: all processors (%(default)s)")
     options = parser.parse_args(argv, namespace=Options())
-    options.output.mkdir(parents=True, exist_ok=True)
+    if options.jobs != -1 and options.jobs < 1:
+        parser.error(f"--jobs must be -1 or at least 1, got {options.jobs}")
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"scansion demo: cannot write to {options.output}: {error.strerror}; give -o DIR", file=sys.stderr)
+        return 1
     Tour(options).run()
     return 0
 
@@ -63,7 +69,7 @@ class Tour:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.console = Console()
+        self.say = Console()
         chosen = references()
         self.folds = Folds(chosen[::4] if options.quick else chosen, options.folds)
 
@@ -72,16 +78,17 @@ class Tour:
         begin = time.perf_counter()
         self.opening()
         crf, semicrf = self.flat_models()
+        trees = self.hierarchy(crf)
         self.constraints(semicrf)
         self.partial_labels(crf)
         self.trajectories()
-        self.files()
-        self.console.line()
-        self.console.text(f"That took {time.perf_counter() - begin:.0f} seconds.")
+        self.files(semicrf, trees)
+        self.say.line()
+        self.say.text(f"That took {time.perf_counter() - begin:.0f} seconds.")
 
     def opening(self) -> None:
         """What the data are."""
-        say, chosen = self.console, self.folds.references
+        say, chosen = self.say, self.folds.references
         say.heading("1. The task: find the fields of bibliographic references")
         say.text(
             f"{len(chosen)} references to well-known books and papers come with scansion, in "
@@ -89,55 +96,110 @@ class Tour:
             f"{len({s.label for r in chosen for s in r.levels[0]})} kinds of fields. One of them:"
         )
         say.line()
-        say.pairs(_rows(chosen[SHOWN], chosen[SHOWN].levels[0]))
+        say.pairs(_rows(chosen[1], chosen[1].levels[0]))
+
+    # ---- models ------------------------------------------------------------------------------------------------
 
     def flat_models(self) -> tuple[Answers, Answers]:
         """CRF and SemiCRF side by side."""
-        say, folds, options = self.console, self.folds, self.options
-        say.heading("2. Labels of tokens, or whole segments? CRF and SemiCRF")
+        say, folds, options = self.say, self.folds, self.options
+        say.heading("2. Tokens or whole segments? CRF and SemiCRF")
         say.text(
-            f"Every reference is read by a model that learnt from other references ({options.folds} folds). "
-            "Tokens: share with the right field. Fields: F1, a field being right if both ends and its name are. Whole: "
-            "references in which everything is right. All in percent."
+            f"Every reference is read by a model that learnt from other references ({options.folds} folds). In percent: "
+            "tokens with the right field; F1 of fields, one being right if its name and both ends are; references in "
+            "which all is right."
         )
         say.line()
-        crf = folds.answers(lambda: chain(options.iterations, options.jobs), folds.known(0, as_labels=True))
-        semicrf = folds.answers(lambda: semi(options.iterations, options.jobs), folds.known(0, as_labels=False))
+        crf = folds.answers(lambda: chain(options.iterations, options.jobs), folds.labels(0))
+        semicrf = folds.answers(lambda: semi(options.iterations, options.jobs), folds.segments())
         rows = []
-        for name, answers in (("CRF, first order", crf), ("SemiCRF, second order", semicrf)):
+        for name, answers in (("CRF", crf), ("SemiCRF of order 2", semicrf)):
             rows.append([name, *scores(folds.truth, answers.predicted).cells(), f"{answers.seconds:.1f} s"])
-        say.table(["", "tokens", "fields", "whole", "time"], rows)
-        test = randomization_test(folds.truth, semicrf.predicted, crf.predicted, n=999 if options.quick else 9999)
+        say.table(["", "tokens", "F1", "whole", "time"], rows)
         say.line()
         say.text(
-            "The CRF decides token by token, looking one label back. The SemiCRF scores whole fields: how they begin "
-            "and end, how long they are, and which three fields follow each other. In F1 that makes "
-            f"{100 * test.difference:+.1f} points (p = {test.p_value:.2g} by approximate randomisation)."
+            "The CRF labels tokens, begin or inside of a field, and looks one label back. The SemiCRF scores whole "
+            "fields: how they begin and end, how long they are, which three fields follow each other. "
+            f"{self._difference(semicrf, crf)}"
         )
-        better = [
-            i
-            for i, truth in enumerate(folds.truth)
-            if semicrf.predicted[i] == truth and crf.predicted[i] != truth
-        ]
+        better = [i for i, truth in enumerate(folds.truth) if semicrf.predicted[i] == truth != crf.predicted[i]]
         if better:
             i = max(better, key=lambda i: _wrong(folds.truth[i], crf.predicted[i]))
             say.line()
-            say.text("A reference that the SemiCRF gets right and the CRF does not. The CRF:")
+            say.text("One that only the SemiCRF gets right. The CRF reads (> is wrong):")
             self._show(i, crf.predicted[i])
             say.text("The SemiCRF:")
             self._show(i, semicrf.predicted[i])
         return crf, semicrf
 
+    def _difference(self, one: Answers, other: Answers) -> str:
+        """How many references more are right, how much more F1; each with its significance."""
+        truth, n = self.folds.truth, 999 if self.options.quick else 9999
+        f1 = randomization_test(truth, one.predicted, other.predicted, n=n)
+        # an answer that is wrong as a whole is as good as any other that is: F1 of these is the share that is right
+        whole = [[_as_one(answer, true) for answer, true in zip(a.predicted, truth, strict=True)] for a in (one, other)]
+        right = randomization_test([[(0, 1, True)]] * len(truth), *whole, n=n)
+        return (
+            f"It gets {round(right.difference * len(truth)):+d} references right (p = {right.p_value:.2g}) and "
+            f"{100 * f1.difference:+.1f} points of F1 (p = {f1.p_value:.2g}; approximate randomisation)."
+        )
+
+    def hierarchy(self, crf: Answers) -> Answers:
+        """Parts inside fields."""
+        say, folds, options = self.say, self.folds, self.options
+        say.heading("3. Segments inside segments: HierarchicalCRF")
+        say.text(
+            "Fields have parts: authors have family and given names, a date has a year and a month, a title may have a "
+            "subtitle. One model reads both levels at once; the alternative is a second CRF for the parts, which knows "
+            "nothing of the first."
+        )
+        say.line()
+        truth = [r.levels[1] for r in folds.references]
+        parts = folds.answers(lambda: chain(options.iterations, options.jobs), folds.labels(1))
+        trees = folds.answers(lambda: nested(options.iterations, options.jobs), folds.trees())
+        pairs = {
+            "two CRFs": (crf.predicted, parts.predicted, crf.seconds + parts.seconds),
+            "HierarchicalCRF": (*([tree[level] for tree in trees.predicted] for level in ("field", "part")), trees.seconds),
+        }
+        rows = []
+        for name, (upper, lower, seconds) in pairs.items():
+            both = list(zip(upper, lower, strict=True))
+            whole = sum(pair == pair_true for pair, pair_true in zip(both, zip(folds.truth, truth, strict=True), strict=True))
+            misfits = sum(not _nests(*pair) for pair in both)
+            f1 = [scores(a, b).segments for a, b in ((folds.truth, upper), (truth, lower))]
+            rows.append(
+                [name, *(f"{100 * v:.1f}" for v in (*f1, whole / len(truth), misfits / len(truth))), f"{seconds:.1f} s"]
+            )
+        say.table(["", "fields", "parts", "whole", "misfit", "time"], rows)
+        say.line()
+        say.text(
+            "F1 of fields and of parts; references in which both levels are right; references in which the two levels "
+            "contradict each other, as a given name in a title. An example:"
+        )
+        i = max(range(len(truth)), key=lambda i: (trees.predicted[i]["part"] == truth[i], len(truth[i])))
+        tokens = folds.references[i].tokens
+        rows_shown = []
+        for start, stop, label in trees.predicted[i]["field"]:
+            inside = [p for p in trees.predicted[i]["part"] if start <= p.start < stop]
+            text = " ".join(tokens[start:stop])
+            if any(p.label != label for p in inside):
+                text = " | ".join(f"{p.label}: {' '.join(tokens[p.start : p.stop])}" for p in inside)
+            rows_shown.append((label, text))
+        say.pairs(rows_shown)
+        return trees
+
     def _show(self, i: int, answer: Any) -> None:
         """A reference as a model reads it; what is wrong is marked."""
         truth = self.folds.truth[i]
         wrong = [k for k, segment in enumerate(answer) if segment not in truth]
-        self.console.pairs(_rows(self.folds.references[i], answer), wrong)
+        self.say.pairs(_rows(self.folds.references[i], answer), wrong)
+
+    # ---- what is known -----------------------------------------------------------------------------------------
 
     def constraints(self, semicrf: Answers) -> None:
         """One field is told; the others follow."""
-        say, folds = self.console, self.folds
-        say.heading("3. Somebody corrects one field, and the rest follows: constraints")
+        say, folds = self.say, self.folds
+        say.heading("4. Somebody corrects one field, and the rest follows: constraints")
         wrong = []
         for i, truth in enumerate(folds.truth):
             missed = [s for s in truth if s not in semicrf.predicted[i] and s.label in semicrf.models[i].classes_]
@@ -147,22 +209,20 @@ class Tour:
             say.text("The SemiCRF made no error: there is nothing to correct.")
             return
         before = after = solved = 0
-        best: tuple[int, int, Any, Any] | None = None
+        held = {}
         for i, told in wrong:
-            truth, answer, model = folds.truth[i], semicrf.predicted[i], semicrf.models[i]
-            held = model.predict([folds.X[i]], constraints=[[told]])[0]
-            first, second = _wrong(truth, answer, told), _wrong(truth, held, told)
-            before, after, solved = before + first, after + second, solved + (held == truth)
-            if best is None or first - second > best[0]:
-                best = first - second, i, told, held
-        assert best is not None
-        _, i, told, held = best
-        say.text("A model that is wrong can be told what is known, and decodes the rest again. A reference as it was:")
+            held[i] = semicrf.models[i].predict([folds.X[i]], constraints=[[told]])[0]
+            before += _wrong(folds.truth[i], semicrf.predicted[i], told)
+            after += _wrong(folds.truth[i], held[i], told)
+            solved += held[i] == folds.truth[i]
+        gain = {i: _wrong(folds.truth[i], semicrf.predicted[i], t) - _wrong(folds.truth[i], held[i], t) for i, t in wrong}
+        i, told = max(wrong, key=lambda pair: gain[pair[0]])
+        say.text("What is known can be told to a model, which then reads the rest again. A reference with errors:")
         self._show(i, semicrf.predicted[i])
         words = " ".join(folds.references[i].tokens[told.start : told.stop])
         sure = np.exp(semicrf.models[i].log_likelihood([folds.X[i]], [[told]]))
-        say.text(f'Told that "{words}" is the {told.label} (the model gave that {sure:.1%}), it reads:')
-        self._show(i, held)
+        say.text(f"Told that {words} is the {told.label} (to which the model had given {sure:.0%}), it reads:")
+        self._show(i, held[i])
         say.line()
         say.text(
             f"The same for all {len(wrong)} references with an error, the first wrong field being told: of the tokens "
@@ -172,52 +232,50 @@ class Tour:
 
     def partial_labels(self, crf: Answers) -> None:
         """Half of the labels are hidden."""
-        say, folds, options = self.console, self.folds, self.options
-        say.heading("4. Half of the labels are missing: partial supervision")
-        drawings = 1 if options.quick else 3
+        say, folds, options = self.say, self.folds, self.options
+        say.heading("5. Half of the labels are missing: partial supervision")
         say.text(
-            "Labelling is dear. Half of the training labels are hidden now: a quarter of the references stays complete, "
-            "the others keep one label in three, at random. What is known counts, what is not is summed out."
+            "Half of the training labels are hidden: a quarter of the references stays complete, the others keep one "
+            "label in three, at random. What is known counts, what is not is summed out."
         )
         say.line()
-        settings = {"all_possible_transitions": True}  # a pair of labels may never be seen side by side
+        every = folds.labels(0)
         partly, complete = [], []
+        drawings = 1 if options.quick else 3
         for seed in range(drawings):
 
             def hidden(others: Sequence[int], seed: int = seed) -> tuple[list[int], list[Any]]:
-                return list(others), hide([folds.references[i].fields for i in others], 1 / 4, 1 / 3, seed)
+                chosen, y = every(others)
+                return chosen, hide(y, 1 / 4, 1 / 3, seed)
 
             def kept(others: Sequence[int], seed: int = seed) -> tuple[list[int], list[Any]]:
-                pairs = zip(*hidden(others, seed), strict=True)
-                chosen = [(i, labels) for i, labels in pairs if None not in labels]
-                return [i for i, _ in chosen], [labels for _, labels in chosen]
+                left = [(i, labels) for i, labels in zip(*hidden(others, seed), strict=True) if None not in labels]
+                return [i for i, _ in left], [labels for _, labels in left]
 
             for found, targets in ((partly, hidden), (complete, kept)):
-                answers = folds.answers(lambda: chain(options.iterations, options.jobs, **settings), targets)
+                # all transitions: labels that follow each other may never be known side by side
+                answers = folds.answers(
+                    lambda: chain(options.iterations, options.jobs, all_possible_transitions=True), targets
+                )
                 found.append(scores(folds.truth, answers.predicted))
-        whole = folds.answers(
-            lambda: chain(options.iterations, options.jobs, **settings), folds.known(0, as_labels=True)
-        )
         say.table(
-            ["CRF learning from", "tokens", "fields", "whole"],
+            ["CRF learning from", "tokens", "F1", "whole"],
             [
-                ["all labels", *scores(folds.truth, whole.predicted).cells()],
-                ["half of them", *mean(partly).cells()],
+                ["all labels", *scores(folds.truth, crf.predicted).cells()],
+                ["half of the labels", *mean(partly).cells()],
                 ["complete references only", *mean(complete).cells()],
             ],
         )
         say.line()
-        say.text(
-            f"The last row is what is left where incomplete references must be thrown away. Both are means of {drawings} "
-            f"drawing{'s' * (drawings > 1)}."
-        )
+        means = f" Means of {drawings} drawings." if drawings > 1 else ""
+        say.text(f"The last row is what remains if incomplete references have to be thrown away.{means}")
+
+    # ---- trajectories ------------------------------------------------------------------------------------------
 
     def trajectories(self) -> None:
         """Compressed inference."""
-        from scansion import ChainLattice
-
-        say = self.console
-        say.heading("5. What happened, no matter when: compressed inference")
+        say = self.say
+        say.heading("6. What happened, no matter when: compressed inference")
         say.text(
             "Simulated: a robot wanders over the squares of a small world. At each step it stays (60 %) or moves to a "
             "square beside its own; a tracker tells where it is, one time in five wrongly. Which way did it take?"
@@ -228,8 +286,9 @@ class Tour:
         say.line()
         robot = Robot.build(stay=0.6, accuracy=0.8)
         rng = np.random.default_rng(0)
-        names = squares()
-        truth, seen, routes = [], [], [[], [], []]  # type: ignore[var-annotated]
+        truth: list[list[int]] = []
+        seen: list[list[int]] = []
+        routes: list[list[list[int]]] = [[], [], []]
         for _ in range(20 if self.options.quick else 400):
             at, told = robot.walk(rng, 30)
             with np.errstate(divide="ignore"):
@@ -237,9 +296,9 @@ class Tour:
             compressed = lattice.compressed()
             truth.append(compress(at))
             seen.append(told)
-            found = (compress(lattice.viterbi()[0].tolist()), compressed.predict(), compressed.best(budget=2000)[0][0])
-            for answers, answer in zip(routes, found, strict=True):
-                answers.append(list(answer))
+            routes[0].append(compress(lattice.viterbi()[0].tolist()))
+            routes[1].append(list(compressed.predict()))
+            routes[2].append(list(compressed.best(budget=2000)[0][0]))
         titles = ("best labelling, merged", "compressed, place by place", "compressed, best route")
         say.table(
             ["", "right", "exact"],
@@ -250,19 +309,41 @@ class Tour:
         )
         say.line()
         say.text(
-            f"Percent of {len(truth)} walks of 30 steps; right: by edit distance, exact: the whole route. The best labelling "
-            "commits itself to a time for every move, and short visits get lost. Compressed inference sums over all "
-            "times. A walk on which they differ:"
+            f"Percent, {len(truth)} walks of 30 steps; right: places, by edit distance; exact: the whole route. The best "
+            "labelling commits itself to a time for every move, and short visits get lost; compressed inference sums "
+            "over all times."
         )
-        differ = [i for i, one in enumerate(truth) if routes[2][i] == one and routes[0][i] != one]
-        for i in differ[:1]:
+        only = [i for i, one in enumerate(truth) if routes[2][i] == one != routes[0][i]]
+        for i in only[:1]:
+            say.line()
+            say.text("A walk that the best route gets right, the best labelling not:")
             shown = {"tracker": seen[i], "truth": truth[i], "labelling": routes[0][i], "best route": routes[2][i]}
-            say.pairs([(name, "".join(names[square] for square in way)) for name, way in shown.items()])
+            say.pairs([(name, "".join(squares()[square] for square in way)) for name, way in shown.items()])
 
-    def files(self) -> None:
-        """What was written, and what to try next."""
-        say = self.console
-        say.heading("6. Pictures, and what to try next")
+    # ---- files -------------------------------------------------------------------------------------------------
+
+    def files(self, semicrf: Answers, trees: Answers) -> None:
+        """What is written, and what to try next."""
+        say, folds, options = self.say, self.folds, self.options
+        say.heading("7. Pictures, and what to try next")
+        say.text("Two models learn from all references now, and are written with what they say:")
+        _, y = folds.segments()(range(len(folds.X)))
+        flat = semi(options.iterations, options.jobs).fit(folds.X, y)
+        _, y = folds.trees()(range(len(folds.X)))
+        deep = nested(options.iterations, options.jobs).fit(folds.X, y)
+        say.pairs(output.write(options.output, folds, semicrf, trees, flat, deep))
+        say.line()
+        say.text("Open the pages in a browser. Then, from the command line, train and test a model of your own:")
+        for command in output.commands(options.output):
+            say.line()
+            say.command(command)
+        say.line()
+        say.text("Or in Python, with a reference of yours:")
+        say.line()
+        for line in output.snippet(options.output):
+            say.line(f"  {line}")
+        say.line()
+        say.text("docs/demo.md has the rules of the data; docs/index.md leads to everything else.")
 
 
 def _rows(reference: Reference, answer: Any) -> list[tuple[str, str]]:
@@ -275,3 +356,18 @@ def _wrong(truth: Any, answer: Any, told: Any = None) -> int:
     inside = range(told.start, told.stop) if told is not None else range(0)
     pairs = zip(labels_of(truth), labels_of(answer), strict=True)
     return sum(a != b for t, (a, b) in enumerate(pairs) if t not in inside)
+
+
+def _as_one(answer: Any, truth: Any) -> list[tuple[int, int, bool]]:
+    """A whole answer as one segment, which tells whether it is right."""
+    return [(0, 1, answer == truth)]
+
+
+def _nests(upper: Any, lower: Any) -> bool:
+    """Whether every lower segment lies in one upper segment that may have it."""
+    from scansion.demo.bibliography import PARTS
+
+    fields = [None if s is None else s for s in upper]
+    return all(
+        any(f.start <= p.start and p.stop <= f.stop and p.label in PARTS[f.label] for f in fields) for p in lower
+    )
