@@ -52,7 +52,7 @@ class Console:
 
     def command(self, text: str) -> None:
         """A command, in several lines if it is too long for one."""
-        parts = textwrap.wrap(text, self.width - 4, break_long_words=False, break_on_hyphens=False)
+        parts = textwrap.wrap(text, self.width - 6, break_long_words=False, break_on_hyphens=False)
         for k, part in enumerate(parts):
             self.line("  " + ("  " if k else "") + part + (" \\" if k < len(parts) - 1 else ""))
 

@@ -89,7 +89,9 @@ def scores(truth: Sequence[Answer], predicted: Sequence[Answer]) -> Scores:
 def mean(several: Sequence[Scores]) -> Scores:
     """The mean of scores."""
     n = len(several)
-    return Scores(sum(s.tokens for s in several) / n, sum(s.segments for s in several) / n, sum(s.whole for s in several) / n)
+    return Scores(
+        sum(s.tokens for s in several) / n, sum(s.segments for s in several) / n, sum(s.whole for s in several) / n
+    )
 
 
 # ---- tests ---------------------------------------------------------------------------------------------------------

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from scansion import display
 from scansion.demo.models import Answers, Folds
+from scansion.display.report import report_page
+from scansion.display.sequence import Sequence, sequence_page
 from scansion.schemes import encode
 
 __all__ = ["commands", "snippet", "write"]
@@ -34,8 +35,8 @@ def write(where: Path, folds: Folds, semicrf: Answers, trees: Answers, flat: Any
     """
     pages = {
         "references.html": (_references(folds, semicrf, trees), "a reference of each style as the models read it"),
-        "semicrf.html": (display.report_page(flat), "what the SemiCRF learnt"),
-        "hierarchical.html": (display.report_page(deep), "what the HierarchicalCRF learnt"),
+        "semicrf.html": (report_page(flat), "what the SemiCRF learnt"),
+        "hierarchical.html": (report_page(deep), "what the HierarchicalCRF learnt"),
         "train.txt": (_columns(folds, tested=False), "two thirds of the references: token, field, part"),
         "test.txt": (_columns(folds, tested=True), "the others"),
     }
@@ -60,7 +61,7 @@ def _references(folds: Folds, semicrf: Answers, trees: Answers) -> str:
         marginals = model.lattice(folds.X[i]).marginals().labels
         tree = trees.predicted[i]
         entries.append(
-            display.Sequence(
+            Sequence(
                 reference.tokens,
                 [tree["field"], tree["part"]],
                 level_names=["field", "part"],
@@ -71,7 +72,7 @@ def _references(folds: Folds, semicrf: Answers, trees: Answers) -> str:
             )
         )
     title = "References: fields and parts by the HierarchicalCRF, probabilities by the SemiCRF"
-    return display.sequence_page(entries, title)
+    return sequence_page(entries, title)
 
 
 def _columns(folds: Folds, tested: bool) -> str:

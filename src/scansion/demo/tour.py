@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from scansion.demo import output
-from scansion.demo.bibliography import Reference, references
+from scansion.demo.bibliography import PARTS, Reference, references
 from scansion.demo.console import Console
-from scansion.demo.models import Answers, Folds, chain, hide, labels_of, mean, nested, scores, semi
+from scansion.demo.models import Answers, Folds, Scores, chain, hide, labels_of, mean, nested, scores, semi
 from scansion.demo.robot import WORLD, Robot, squares
 from scansion.lattice import ChainLattice
 from scansion.metrics import compress, edit_distance_score, exact_match_score, randomization_test
@@ -37,7 +37,7 @@ class Options(argparse.Namespace):
     @property
     def iterations(self) -> int:
         """Of training."""
-        return 10 if self.quick else 50
+        return 6 if self.quick else 50
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,7 +71,7 @@ class Tour:
         self.options = options
         self.say = Console()
         chosen = references()
-        self.folds = Folds(chosen[::4] if options.quick else chosen, options.folds)
+        self.folds = Folds(chosen[::6] if options.quick else chosen, options.folds)
 
     def run(self) -> None:
         """All sections."""
@@ -105,9 +105,9 @@ class Tour:
         say, folds, options = self.say, self.folds, self.options
         say.heading("2. Tokens or whole segments? CRF and SemiCRF")
         say.text(
-            f"Every reference is read by a model that learnt from other references ({options.folds} folds). In percent: "
-            "tokens with the right field; F1 of fields, one being right if its name and both ends are; references in "
-            "which all is right."
+            f"Every reference is read by a model that learnt from other references ({options.folds} folds). In "
+            "percent: tokens with the right field; F1 of fields, one being right if its name and both ends are; "
+            "references in which all is right."
         )
         say.line()
         crf = folds.answers(lambda: chain(options.iterations, options.jobs), folds.labels(0))
@@ -136,9 +136,9 @@ class Tour:
         """How many references more are right, how much more F1; each with its significance."""
         truth, n = self.folds.truth, 999 if self.options.quick else 9999
         f1 = randomization_test(truth, one.predicted, other.predicted, n=n)
-        # an answer that is wrong as a whole is as good as any other that is: F1 of these is the share that is right
-        whole = [[_as_one(answer, true) for answer, true in zip(a.predicted, truth, strict=True)] for a in (one, other)]
-        right = randomization_test([[(0, 1, True)]] * len(truth), *whole, n=n)
+        # of answers that are one segment each, right or not, F1 is the share that is right
+        first, second = (list(map(_as_one, answers.predicted, truth)) for answers in (one, other))
+        right = randomization_test([[(0, 1, True)]] * len(truth), first, second, n=n)
         return (
             f"It gets {round(right.difference * len(truth)):+d} references right (p = {right.p_value:.2g}) and "
             f"{100 * f1.difference:+.1f} points of F1 (p = {f1.p_value:.2g}; approximate randomisation)."
@@ -157,19 +157,11 @@ class Tour:
         truth = [r.levels[1] for r in folds.references]
         parts = folds.answers(lambda: chain(options.iterations, options.jobs), folds.labels(1))
         trees = folds.answers(lambda: nested(options.iterations, options.jobs), folds.trees())
-        pairs = {
-            "two CRFs": (crf.predicted, parts.predicted, crf.seconds + parts.seconds),
-            "HierarchicalCRF": (*([tree[level] for tree in trees.predicted] for level in ("field", "part")), trees.seconds),
-        }
-        rows = []
-        for name, (upper, lower, seconds) in pairs.items():
-            both = list(zip(upper, lower, strict=True))
-            whole = sum(pair == pair_true for pair, pair_true in zip(both, zip(folds.truth, truth, strict=True), strict=True))
-            misfits = sum(not _nests(*pair) for pair in both)
-            f1 = [scores(a, b).segments for a, b in ((folds.truth, upper), (truth, lower))]
-            rows.append(
-                [name, *(f"{100 * v:.1f}" for v in (*f1, whole / len(truth), misfits / len(truth))), f"{seconds:.1f} s"]
-            )
+        upper, lower = ([tree[level] for tree in trees.predicted] for level in ("field", "part"))
+        rows = [
+            ["two CRFs", *self._tree_cells(crf.predicted, parts.predicted), f"{crf.seconds + parts.seconds:.1f} s"],
+            ["HierarchicalCRF", *self._tree_cells(upper, lower), f"{trees.seconds:.1f} s"],
+        ]
         say.table(["", "fields", "parts", "whole", "misfit", "time"], rows)
         say.line()
         say.text(
@@ -187,6 +179,15 @@ class Tour:
             rows_shown.append((label, text))
         say.pairs(rows_shown)
         return trees
+
+    def _tree_cells(self, upper: Sequence[Any], lower: Sequence[Any]) -> list[str]:
+        """F1 of both levels, share of the references that are right, share of those whose levels do not fit."""
+        fields, parts = self.folds.truth, [r.levels[1] for r in self.folds.references]
+        n = len(fields)
+        whole = sum(upper[i] == fields[i] and lower[i] == parts[i] for i in range(n))
+        misfits = sum(not _nests(upper[i], lower[i]) for i in range(n))
+        values = (scores(fields, upper).segments, scores(parts, lower).segments, whole / n, misfits / n)
+        return [f"{100 * value:.1f}" for value in values]
 
     def _show(self, i: int, answer: Any) -> None:
         """A reference as a model reads it; what is wrong is marked."""
@@ -215,7 +216,9 @@ class Tour:
             before += _wrong(folds.truth[i], semicrf.predicted[i], told)
             after += _wrong(folds.truth[i], held[i], told)
             solved += held[i] == folds.truth[i]
-        gain = {i: _wrong(folds.truth[i], semicrf.predicted[i], t) - _wrong(folds.truth[i], held[i], t) for i, t in wrong}
+        gain = {
+            i: _wrong(folds.truth[i], semicrf.predicted[i], t) - _wrong(folds.truth[i], held[i], t) for i, t in wrong
+        }
         i, told = max(wrong, key=lambda pair: gain[pair[0]])
         say.text("What is known can be told to a model, which then reads the rest again. A reference with errors:")
         self._show(i, semicrf.predicted[i])
@@ -240,7 +243,8 @@ class Tour:
         )
         say.line()
         every = folds.labels(0)
-        partly, complete = [], []
+        partly: list[Scores] = []
+        complete: list[Scores] = []
         drawings = 1 if options.quick else 3
         for seed in range(drawings):
 
@@ -309,9 +313,9 @@ class Tour:
         )
         say.line()
         say.text(
-            f"Percent, {len(truth)} walks of 30 steps; right: places, by edit distance; exact: the whole route. The best "
-            "labelling commits itself to a time for every move, and short visits get lost; compressed inference sums "
-            "over all times."
+            f"Percent, {len(truth)} walks of 30 steps; right: places, by edit distance; exact: the whole route. The "
+            "best labelling commits itself to a time for every move, and short visits get lost; compressed inference "
+            "sums over all times."
         )
         only = [i for i, one in enumerate(truth) if routes[2][i] == one != routes[0][i]]
         for i in only[:1]:
@@ -365,9 +369,4 @@ def _as_one(answer: Any, truth: Any) -> list[tuple[int, int, bool]]:
 
 def _nests(upper: Any, lower: Any) -> bool:
     """Whether every lower segment lies in one upper segment that may have it."""
-    from scansion.demo.bibliography import PARTS
-
-    fields = [None if s is None else s for s in upper]
-    return all(
-        any(f.start <= p.start and p.stop <= f.stop and p.label in PARTS[f.label] for f in fields) for p in lower
-    )
+    return all(any(f.start <= p.start and p.stop <= f.stop and p.label in PARTS[f.label] for f in upper) for p in lower)
