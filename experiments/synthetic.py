@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -149,7 +148,9 @@ def draw(accuracy: dict[str, float], size: int, sigmas: tuple[float, ...]) -> An
     """Accuracy by maximum order, one panel for each order of the data."""
     panels = {
         f"data of order {k}, {size} sequences": {
-            f"sigma {sigma}": {order: [100.0 * accuracy[f"k={k} n={size} sigma={sigma} order={order}"]] for order in ORDERS}
+            f"sigma {sigma}": {
+                order: [100.0 * accuracy[f"k={k} n={size} sigma={sigma} order={order}"]] for order in ORDERS
+            }
             for sigma in sigmas
         }
         for k in KS

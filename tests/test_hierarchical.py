@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 import runpy
 from pathlib import Path
@@ -125,7 +126,7 @@ def weighted(case: str, seed: int, hidden: bool = False):
 
 def named(model, config):
     built = model.model_
-    return {level.name: [(u, v, level.labels[s]) for u, v, s in config[k + 1]] for k, level in enumerate(built.levels)}
+    return [[(u, v, level.labels[s]) for u, v, s in config[k + 1]] for k, level in enumerate(built.levels)]
 
 
 @pytest.mark.parametrize("case", ["two levels", "all parts, no bound", "everything there is", "three levels"])
@@ -472,8 +473,8 @@ def test_empty_sequences():
     model = sc.HierarchicalCRF(NAMES, max_iterations=3).fit(
         [*DATA[:5], []], [*TARGETS[:5], {"activity": [], "step": []}]
     )
-    assert model.predict([[], DATA[0]])[0] == {"activity": [], "step": []}
-    assert model.predict_marginals([[]]) == [{"activity": [], "step": []}]
+    assert model.predict([[], DATA[0]])[0] == [[], []]
+    assert model.predict_marginals([[]]) == [[[], []]]
 
 
 def test_no_trajectories(fitted):
@@ -578,7 +579,7 @@ def test_scores_of_columns():
 
 def test_segments_are_named(fitted):
     guess = fitted.predict(TEST[:1])[0]
-    assert list(guess) == NAMES and all(isinstance(s, sc.Segment) for s in guess["step"])
+    assert guess.names == NAMES and all(isinstance(s, sc.Segment) for s in guess["step"])
     assert guess["activity"][-1].stop == guess["step"][-1].stop == len(TEST[0])
 
 
@@ -599,3 +600,15 @@ def test_the_example(capsys):
     runpy.run_path(str(script), run_name="__main__")
     shown = capsys.readouterr().out
     assert "learnt: " in shown and "activities given:     activity 100.0 %" in shown
+
+
+def test_answers_are_lists_in_the_form_of_y_and_know_the_names_of_levels(fitted):
+    answers = fitted.predict(TEST)
+    for answer in answers:
+        assert answer["activity"] == answer[0] and answer["step"] == answer[-1]
+        assert [name for name, _ in answer.items()] == NAMES and len(answer) == len(NAMES)
+    again = copy.deepcopy(answers)
+    assert again == [[list(level) for level in answer] for answer in answers] and again[0]["step"] == answers[0][1]
+    assert fitted.predict(TEST, constraints=answers) == answers
+    with pytest.raises(KeyError, match="no level 'steps'; the levels are activity, step"):
+        answers[0]["steps"]

@@ -84,8 +84,7 @@ class Tagger:
 
     def codes(self, data: Dataset, known: Any = None) -> npt.NDArray[np.int32]:
         """The best label of each token by number (N,); labels only."""
-        answers = self.model._ask(data, lambda batch: [batch.best_labels()], known)
-        return np.ascontiguousarray(np.concatenate(answers), dtype=np.int32) if answers else np.zeros(0, np.int32)
+        return np.ascontiguousarray(self.model._best(self.model._inputs(data), known), dtype=np.int32)
 
     def best(self, data: Dataset, known: Any = None) -> list[Any]:
         """The best configuration of each sequence, as the estimator gives it."""
@@ -105,7 +104,7 @@ class Tagger:
 
         if self.kind == "semicrf":
             return [file_labels(config, size, self.scheme or "plain")]
-        return [file_labels(level, size, self.scheme or "plain") for level in config.values()]
+        return [file_labels(level, size, self.scheme or "plain") for level in config]
 
     def segments(self, config: Any, scheme: str) -> list[list[tuple[int, int, Any]]]:
         """A configuration as segments, for each level; scheme: how labels mark them."""
@@ -113,7 +112,7 @@ class Tagger:
             from scansion.schemes import segments
 
             return [[tuple(s) for s in segments(config, scheme)]]
-        levels = [config] if self.kind == "semicrf" else config.values()
+        levels = [config] if self.kind == "semicrf" else config
         return [[tuple(segment) for segment in level] for level in levels]
 
     def predicted(self, config: Any, size: int) -> npt.NDArray[np.int32]:

@@ -10,6 +10,7 @@ import numpy as np
 from scansion import schemes
 from scansion.display.sequence import Span
 from scansion.lattice.checks import Floats
+from scansion.segments import ByLevel
 
 __all__ = ["as_columns", "as_levels"]
 
@@ -17,8 +18,10 @@ __all__ = ["as_columns", "as_levels"]
 def as_columns(marginals: Any, labels: Iterable[Any] | None) -> tuple[Floats | None, list[str] | None]:
     """Marginals in any form as an array (T, L), and the names of its columns as far as they are known."""
     names = None if labels is None else [str(label) for label in labels]
-    if isinstance(marginals, Mapping):  # by level: the lowest is shown
-        marginals = list(marginals.values())[-1] if marginals else None
+    if isinstance(marginals, Mapping):
+        marginals = ByLevel(marginals.values())
+    if isinstance(marginals, ByLevel):  # the lowest is shown
+        marginals = marginals[-1] if marginals else None
     if marginals is None:
         return None, names
     rows = list(marginals)

@@ -14,6 +14,7 @@ from scansion.display.markup import element, join, number
 from scansion.display.page import Page
 from scansion.display.palette import Palette
 from scansion.display.sequence import Sequence, chip, sequence_body
+from scansion.segments import ByLevel
 
 __all__ = ["compressed_html", "display", "lattice_html"]
 
@@ -66,8 +67,8 @@ def display(
     """
     words = [str(token) for token in tokens]
     table, names = as_columns(marginals, labels)
-    if level_names is None and isinstance(answer, Mapping):
-        level_names = [str(name) for name in answer]
+    if level_names is None and isinstance(answer, (Mapping, ByLevel)):
+        level_names = [str(name) for name, _ in answer.items()]
     entry = Sequence(
         words,
         as_levels("answer", answer, len(words), scheme),

@@ -22,7 +22,7 @@ from scansion.models.nested.model import CLIQUES, Level, NestedModel
 from scansion.models.nested.objective import Held, NestedObjective
 from scansion.models.nested.packing import pack, unpack
 from scansion.models.nested.parameters import NestedRules, by_level
-from scansion.segments import Segment
+from scansion.segments import ByLevel, Segment
 from scansion.training.learn import strengths
 
 __all__ = ["HierarchicalCRF"]
@@ -105,8 +105,9 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
     ``{"labels": [...], "boundaries": [...]}``, a boundary being 1 (a segment ends here), 0 or None; or None. Labels may
     be None or sets anywhere. `levels_from_columns` makes y from columns of labels.
 
-    `predict` returns a dict level -> list of `Segment` per sequence, and takes what is known as `constraints`, in the
-    form of y. There is no `predict_compressed`: trajectories are defined for chains and segments, not for trees.
+    `predict` returns for each sequence one list of `Segment` per level, found by place or by the level's name
+    (``answer[0]``, ``answer["step"]``), and takes what is known as `constraints`, in the form of y. There is no
+    `predict_compressed`: trajectories are defined for chains and segments, not for trees.
 
     Examples
     --------
@@ -297,31 +298,33 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         model: NestedModel = self._model
         return min(super()._tokens_at_once(), model.tokens_at_once())
 
-    def _named(self, config: Any) -> dict[str, list[Segment]]:
-        return {
-            level.name: [Segment(u, v, level.labels[s]) for u, v, s in segments]
-            for level, segments in zip(self._model.levels, config[1:], strict=True)
-        }
+    def _named(self, config: Any) -> ByLevel:
+        levels = self._model.levels
+        entries = (
+            [Segment(u, v, level.labels[s]) for u, v, s in segments]
+            for level, segments in zip(levels, config[1:], strict=True)
+        )
+        return ByLevel(entries, [level.name for level in levels])
 
     def _answers(self, batch: Any) -> list[Any]:
         return [self._named(config) for config in batch.viterbi()[0]]
 
-    def predict_marginals(self, X: Any, constraints: Any = None) -> list[dict[str, list[dict[Any, float]]]]:
-        """Label probabilities: for each sequence a dict level -> for each position a dict label -> probability."""
+    def predict_marginals(self, X: Any, constraints: Any = None) -> list[ByLevel]:
+        """Label probabilities: for each sequence and level, for each position a dict label -> probability."""
         levels = self._model.levels
 
-        def marginals(batch: Any) -> list[dict[str, list[dict[Any, float]]]]:
+        def marginals(batch: Any) -> list[ByLevel]:
             found = batch.marginals().labels
             columns = [
                 cut([dict(zip(level.labels, row, strict=True)) for row in found[k + 1].tolist()], batch.offsets)
                 for k, level in enumerate(levels)
             ]
             names = [level.name for level in levels]
-            return [dict(zip(names, rows, strict=True)) for rows in zip(*columns, strict=True)]
+            return [ByLevel(rows, names) for rows in zip(*columns, strict=True)]
 
         return self._ask(X, marginals, constraints)
 
-    def predict_marginals_single(self, x: Any) -> dict[str, list[dict[Any, float]]]:
+    def predict_marginals_single(self, x: Any) -> ByLevel:
         """Label probabilities of one sequence."""
         return self.predict_marginals([x])[0]
 
