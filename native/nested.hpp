@@ -185,8 +185,6 @@ inline bool nested_children(const NestedRun& r, int64_t n) {
   return settle(out, r.layers[r.depth].size, lossless, r.after_k[n], r.after_low[n]) >= 0;
 }
 
-inline double log_of(double weight, int64_t k) { return std::log(weight) + static_cast<double>(k) * kLn2; }
-
 // Fills before, after and ends. False: use log space.
 inline bool nested_forward(const NestedRun& r) {
   const int64_t L = r.depth, W = r.stride;
@@ -194,6 +192,7 @@ inline bool nested_forward(const NestedRun& r) {
   for (int64_t n = 0; n <= r.longest; ++n) {
     const int64_t j = r.start + n;
     r.ends[n] = -kInfinity;
+    r.ends_k[n] = 0;
     r.before_k[n] = r.after_k[n] = kDeadRow;
     for (int64_t s = r.layers[L].size; s < W; ++s) r.before[n * W + s] = 0.0;
     if (n > 0) {
@@ -204,7 +203,8 @@ inline bool nested_forward(const NestedRun& r) {
       if (may_end(r, j, r.level)) {
         const double mass = r.up[0][0];
         if (!(mass > kTiny) && (mass > 0.0 || bounds[0] <= kNoLoss)) return false;
-        if (mass > 0.0) r.ends[n] = log_of(mass, r.up_k[0]);
+        r.ends[n] = std::log(mass);
+        r.ends_k[n] = r.up_k[0];
       }
     }
     if (n < r.longest && !nested_begin(r, n, bounds)) return false;
@@ -250,8 +250,9 @@ inline int64_t nested_rest_down(const NestedRun& r, int64_t n, const int64_t* x_
   int64_t bound = 0;
   r.bu_k[0] = kDeadRow;
   if (r.outside[n] > -kInfinity) {
-    r.bu_k[0] = static_cast<int64_t>(std::floor(r.outside[n] / kLn2));
-    r.bu[0][0] = std::exp(r.outside[n] - static_cast<double>(r.bu_k[0]) * kLn2);
+    const int64_t k = static_cast<int64_t>(std::floor(r.outside[n] / kLn2));
+    r.bu[0][0] = std::exp(r.outside[n] - static_cast<double>(k) * kLn2);
+    r.bu_k[0] = k + r.outside_k[n];
   }
   for (int64_t f = 1; f <= layers; ++f) {
     const NestedLayer& layer = r.layers[f];
