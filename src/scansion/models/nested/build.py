@@ -11,7 +11,7 @@ from scansion.lattice.checks import Bools, Ints
 from scansion.models.build import _by_prefix
 from scansion.models.nested.inputs import NestedInputs
 from scansion.models.nested.model import CLIQUES, Block, Level, NestedModel
-from scansion.models.nested.occurrences import Occurrences, pairs
+from scansion.models.nested.occurrences import Occurrences, find, pairs
 from scansion.models.nested.parameters import ATTRIBUTE_PARTS, NestedRules
 
 __all__ = ["build", "carry_over"]
@@ -131,12 +131,9 @@ def _spans(rules: NestedRules, k: int, model: NestedModel, seen: Occurrences, in
     assert level.max_length is not None
     places, matrix = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
     start, length, label = seen.segments(k)
-    wanted = start * level.max_length + length - 1
-    row = np.searchsorted(places, wanted)
-    there = row < len(places)
-    there[there] = places[row[there]] == wanted[there]
-    row, label = row[there], label[there]
-    hits = csr_matrix((np.ones(len(row)), (row, label)), shape=(len(places), level.size))
+    place, there = find(places, start * level.max_length + length - 1)
+    ones = np.ones(int(there.sum()))
+    hits = csr_matrix((ones, (place[there], label[there])), shape=(len(places), level.size))
     return _seen_entries(matrix, hits, rules)
 
 
@@ -173,7 +170,6 @@ def carry_over(old: NestedModel, new: NestedModel) -> None:
             moved = np.array([known.get(name, -1) for name in old.levels[block.level].basis_names])
             rows = moved[rows]
         wanted = rows * other.width + column
-        place = np.searchsorted(other.index, wanted)
-        place[place == len(other.index)] = 0
-        found = (rows >= 0) & (other.index[place] == wanted) if len(other.index) else np.zeros(len(rows), np.bool_)
+        place, found = find(other.index, wanted)
+        found &= rows >= 0
         new.weights[np.arange(target.start, target.stop)[place[found]]] = old.weights[where][found]

@@ -31,6 +31,7 @@ class NestedInputs:
     data: Dataset
     cells: tuple[Cells | None, ...]
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _whole: tuple[NestedInputs, Ints] | None = field(default=None, repr=False)  # what this is taken from, and its rows
 
     def __len__(self) -> int:
         return len(self.data)
@@ -39,7 +40,10 @@ class NestedInputs:
         """(N, A) attributes of the tokens, or some columns of it, as a SciPy CSR matrix; made once."""
         key = None if columns is None else columns.tobytes()
         if key not in self._cache:
-            if columns is None:
+            if self._whole is not None:
+                whole, rows = self._whole
+                self._cache[key] = whole.matrix(columns)[rows]
+            elif columns is None:
                 from scipy.sparse import csr_matrix
 
                 data = self.data
@@ -68,7 +72,8 @@ class NestedInputs:
     def take(self, sequences: Ints) -> NestedInputs:
         """Some of the sequences, in the order given."""
         cells = tuple(None if c is None else _taken(c, sequences) for c in self.cells)
-        return NestedInputs(self.data.take(sequences), cells)
+        _, rows = _gather(self.data.offsets, sequences)
+        return NestedInputs(self.data.take(sequences), cells, _whole=(self, rows))
 
     def blocks(self, tokens: int) -> Iterator[tuple[slice, NestedInputs]]:
         """Runs of sequences of about that many tokens, each with its rows in the whole."""

@@ -196,29 +196,26 @@ class NestedModel:
                 floats += block.width * (longest if block.part == "span" else 1)
         return max(1, _FLOATS_AT_ONCE // floats)
 
-    def _groups(self) -> list[tuple[Ints | None, list[tuple[Block, slice]]]]:
-        """Blocks of token attributes that share a matrix, with its columns (None: all)."""
+    def _groups(self) -> list[tuple[Ints | None, list[tuple[Block, slice, Ints]]]]:
+        """Blocks of token attributes that share a matrix, with its columns (None: all).
+
+        Of a block: itself, the place of its weights, and its entries in a matrix of these columns.
+        """
         if "groups" not in self._cache:
-            whole: list[tuple[Block, slice]] = []
-            groups: list[tuple[Ints | None, list[tuple[Block, slice]]]] = [(None, whole)]
+            whole: list[tuple[Block, slice, Ints]] = []
+            groups: list[tuple[Ints | None, list[tuple[Block, slice, Ints]]]] = [(None, whole)]
             for block, where in self.parts():
                 if not block.tokens or not len(block.index):
                     continue
-                used = np.unique(block.index // block.width)
+                row, column = block.index // block.width, block.index % block.width
+                used = np.unique(row)
                 if len(used) < _FEW * len(self.vocabulary):
-                    groups.append((used, [(block, where)]))
+                    groups.append((used, [(block, where, np.searchsorted(used, row) * block.width + column)]))
                 else:
-                    whole.append((block, where))
+                    whole.append((block, where, block.index))
             self._cache["groups"] = groups if whole else groups[1:]
-        groups = self._cache["groups"]
-        return groups
-
-    @staticmethod
-    def _places(block: Block, columns: Ints | None) -> Ints:
-        """A block's entries in a matrix of some attributes only."""
-        if columns is None:
-            return block.index
-        return np.searchsorted(columns, block.index // block.width) * block.width + block.index % block.width
+        found: list[tuple[Ints | None, list[tuple[Block, slice, Ints]]]] = self._cache["groups"]
+        return found
 
     # ---- scores ------------------------------------------------------------------------------------------------
 
@@ -228,13 +225,13 @@ class NestedModel:
         for columns, members in self._groups():
             rows = len(self.vocabulary) if columns is None else len(columns)
             matrices = []
-            for block, where in members:
+            for block, where, entries in members:
                 dense = np.zeros(rows * block.width)
-                dense[self._places(block, columns)] = self.weights[where]
+                dense[entries] = self.weights[where]
                 matrices.append(dense.reshape(rows, block.width))
             product = inputs.matrix(columns) @ np.concatenate(matrices, axis=1)
             at = 0
-            for block, _ in members:
+            for block, _, _ in members:
                 result[block.level, block.part] = product[:, at : at + block.width]
                 at += block.width
         return result
@@ -304,12 +301,12 @@ class NestedModel:
             Expected numbers, in the shapes of the scores that `batch` gave to the lattices.
         """
         for columns, members in self._groups():
-            counts = np.concatenate([self._counts(block, expected, inputs) for block, _ in members], axis=1)
+            counts = np.concatenate([self._counts(block, expected, inputs) for block, _, _ in members], axis=1)
             totals = inputs.matrix(columns).T @ counts
             at = 0
-            for block, where in members:
+            for block, where, entries in members:
                 part = np.ascontiguousarray(totals[:, at : at + block.width]).ravel()
-                out[where] += sign * part[self._places(block, columns)]
+                out[where] += sign * part[entries]
                 at += block.width
         for block, where in self.parts():
             if not block.tokens and len(block.index):

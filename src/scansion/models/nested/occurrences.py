@@ -14,7 +14,7 @@ import numpy as np
 from scansion.data import LevelTargets, Targets
 from scansion.lattice.checks import Bools, Ints
 
-__all__ = ["Occurrences", "Tokens", "pairs", "tokens"]
+__all__ = ["Occurrences", "Tokens", "find", "pairs", "tokens"]
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,17 @@ class Occurrences:
         whole = child.ends[stop]
         return start[whole], (stop - start + 1)[whole], child.label[start[whole]]
 
-    def matrix(self, k: int, part: str, width: int, weight: Any = None) -> Any:
-        """(N, width) sparse: one entry for each occurrence, 1 or the weight (N,) of its row."""
+    def matrix(self, k: int, part: str, width: int) -> Any:
+        """(N, width) sparse: one entry for each occurrence."""
         from scipy.sparse import csr_matrix
 
         at, column = self.of(k, part)
-        values = np.ones(len(at)) if weight is None else weight[at]
-        return csr_matrix((values, (at, column)), shape=(len(self.levels[0].label), width))
+        return csr_matrix((np.ones(len(at)), (at, column)), shape=(len(self.levels[0].label), width))
+
+
+def find(among: Ints, wanted: Ints) -> tuple[Ints, Bools]:
+    """Place of each number in an ascending array, and whether it is there."""
+    place = np.searchsorted(among, wanted)
+    there = place < len(among)
+    there[there] = among[place[there]] == wanted[there]
+    return place, there
