@@ -25,7 +25,7 @@ from scansion.lattice.constraints import Constraints
 from scansion.models.flat import known_labels
 from scansion.models.nested.inputs import NestedInputs
 from scansion.models.nested.model import NestedModel
-from scansion.models.nested.occurrences import Occurrences, find
+from scansion.models.nested.occurrences import Occurrences, find, span_entries
 
 __all__ = ["Held", "NestedObjective", "configuration_features"]
 
@@ -66,8 +66,7 @@ def configuration_features(
 
     Of a complete sequence these are the features of its configuration.
     """
-    data = inputs.data
-    seen = Occurrences(targets, data.offsets, [level.size for level in model.levels])
+    seen = Occurrences(targets, inputs.data.offsets, [level.size for level in model.levels])
     for block, where in model.parts():
         k, level = block.level, model.levels[block.level]
         if block.always:
@@ -75,25 +74,17 @@ def configuration_features(
             value = np.ones(len(row))
         elif block.tokens:
             at, column = seen.of(k, block.part)
-            _, items = _gather(data.token_offsets, at)
-            counts = np.diff(data.token_offsets)[at]
-            row, entry = np.repeat(at, counts), data.ids[items] * np.int64(block.width) + np.repeat(column, counts)
-            value = np.ones(len(items)) if data.values is None else data.values[items]
-        else:
+            number, entry, value = inputs.tokens.expanded(at, column, block.width)
+            row = at[number]
+        elif block.part == "length":
             start, length, label = seen.segments(k)
-            if block.part == "length":
-                free = level.max_length is None  # a constant at each position
-                functions = level.basis[:, np.zeros_like(length) if free else length - 1] * (length if free else 1)
-                row, value = np.tile(start, len(functions)), functions.ravel()
-                entry = (np.arange(len(functions))[:, None] * block.width + label).ravel()
-            else:
-                assert level.max_length is not None
-                places, matrix = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
-                place, there = find(places, start * level.max_length + length - 1)
-                _, items = _gather(matrix.indptr.astype(np.int64), place[there])
-                counts = np.diff(matrix.indptr)[place[there]]
-                row, value = np.repeat(start[there], counts), matrix.data[items]
-                entry = matrix.indices[items] * np.int64(block.width) + np.repeat(label[there], counts)
+            free = level.max_length is None  # a constant at each position
+            functions = level.basis[:, np.zeros_like(length) if free else length - 1] * (length if free else 1)
+            row, value = np.tile(start, len(functions)), functions.ravel()
+            entry = (np.arange(len(functions))[:, None] * block.width + label).ravel()
+        else:
+            start, number, entry, value = span_entries(level, k, seen, inputs)
+            row = start[number]
         place, there = find(block.index, entry)
         yield row[there], where.start + place[there], value[there]
 
@@ -201,11 +192,11 @@ class NestedObjective:
         """Add a run's expectations to `out`; its log Z, less that of what is known where it is not complete."""
         batch = model.batch(part.inputs, n_jobs)
         log_z, gradient = batch.log_partition_and_gradient()
-        model.gather(part.inputs, gradient, out, part.weight)
+        model.gather(part.inputs, gradient, out, part.weight, n_jobs)
         total = float(log_z.sum())
         if not part.complete:
             log_z, gradient = self.held.constrain(batch, part.rows).log_partition_and_gradient()
-            model.gather(part.inputs, gradient, out, -part.weight)
+            model.gather(part.inputs, gradient, out, -part.weight, n_jobs)
             total -= float(log_z.sum())
         return part.weight * total
 
