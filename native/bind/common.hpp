@@ -134,5 +134,6 @@ void bind_quasi_newton(nb::module_& m);
 void bind_segment(nb::module_& m);
 void bind_sum_difference(nb::module_& m);
 void bind_template(nb::module_& m);
+void bind_token_features(nb::module_& m);
 
 }  // namespace scansion
