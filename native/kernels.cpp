@@ -3,6 +3,7 @@
 #include "kernels.hpp"
 
 #include "chain.hpp"
+#include "nested.hpp"
 #include "rows.hpp"
 #include "segment.hpp"
 #include "segment_log.hpp"
@@ -100,6 +101,8 @@ constexpr Kernels table = {
     segment_prepare,
     segment_table,
     segment_end_rows,
+    nested_forward,
+    nested_backward,
     sum_rows,
     add_to_rows,
     mix_rows,

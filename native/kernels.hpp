@@ -1,6 +1,7 @@
 // The kernels of one instruction set as a table of functions; dispatch.cpp picks the table once.
 #pragma once
 
+#include "nested_views.hpp"
 #include "views.hpp"
 
 namespace scansion {
@@ -26,6 +27,9 @@ struct Kernels {
   double (*segment_table)(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work);
   // scores of all segments that end at v into work.rows; returns whether rows go by key, not by extent class
   bool (*segment_end_rows)(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v);
+  // one run of a nested lattice: before, after and ends; rest, ahead and expectations; false: use log space
+  bool (*nested_forward)(const NestedRun& run);
+  bool (*nested_backward)(const NestedRun& run);
   // out (stride,) += the named rows of a table; the named rows += factor * x where mask is 1 (null: everywhere)
   void (*sum_rows)(const double* table, int64_t stride, const int32_t* rows, int64_t n, double* out);
   void (*add_to_rows)(double* table, const double* mask, int64_t stride, const int32_t* rows, int64_t n,

@@ -128,6 +128,7 @@ void bind_automaton(nb::module_& m);
 void bind_chain(nb::module_& m);
 void bind_compressed(nb::module_& m);
 void bind_encoder(nb::module_& m);
+void bind_nested(nb::module_& m);
 void bind_objective(nb::module_& m);
 void bind_segment(nb::module_& m);
 void bind_template(nb::module_& m);

@@ -7,6 +7,7 @@ NB_MODULE(_core, m) {
   scansion::bind_chain(m);
   scansion::bind_compressed(m);
   scansion::bind_encoder(m);
+  scansion::bind_nested(m);
   scansion::bind_objective(m);
   scansion::bind_segment(m);
   scansion::bind_template(m);

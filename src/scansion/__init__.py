@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scansion.data import Trajectory, levels_from_columns
+    from scansion.display import display as display
     from scansion.lattice import (
         BOS,
         EOS,
@@ -47,7 +48,7 @@ _HOME = {
     "levels_from_columns": "scansion.data",
     "load": "scansion.models.files",
 }
-_MODULES = ("data", "features", "lattice", "metrics", "reference", "schemes")
+_MODULES = ("data", "display", "features", "lattice", "metrics", "plot", "reference", "schemes")
 
 __all__ = [
     "BOS",

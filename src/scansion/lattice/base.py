@@ -35,7 +35,7 @@ class Batch(ABC, Generic[Config, Marginals]):
     _merges: bool  # whether neighbouring equal labels are one place of a trajectory
 
     @classmethod
-    def _of(cls, core: Core, n_jobs: int) -> Any:
+    def _of(cls, core: Any, n_jobs: int) -> Any:
         batch = cls.__new__(cls)
         batch._core = core
         batch.n_jobs = n_jobs
@@ -67,7 +67,7 @@ class Batch(ABC, Generic[Config, Marginals]):
     @abstractmethod
     def __getitem__(self, b: int) -> Any: ...
 
-    def _one(self, b: int) -> Core:
+    def _one(self, b: int) -> Any:
         try:
             b = range(len(self))[b]
         except IndexError:
@@ -228,6 +228,12 @@ class Lattice(ABC, Generic[Config, Marginals]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(length {len(self)}, {self.n_labels} labels)"
+
+    def _repr_html_(self) -> str | None:
+        """The best configuration and the marginals, for notebooks; None: the plain form serves."""
+        from scansion.display.notebook import lattice_html
+
+        return lattice_html(self)
 
     def log_partition(self) -> float:
         """Log of the summed weights of all configurations, log Z."""

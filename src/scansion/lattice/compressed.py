@@ -102,6 +102,12 @@ class Compressed:
     def __repr__(self) -> str:
         return f"Compressed(length {self._size}, {self.n_labels} labels, trajectories up to {self.max_length})"
 
+    def _repr_html_(self) -> str | None:
+        """Lengths and the most probable trajectories, for notebooks; None: the plain form serves."""
+        from scansion.display.notebook import compressed_html
+
+        return compressed_html(self)
+
     @property
     def lengths(self) -> Floats:
         """(C + 1,) probability of each length c; the rest, if any, belongs to longer trajectories."""

@@ -214,7 +214,7 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
         return NestedMarginals(self._core, self.n_jobs, answer, self._single)
 
     def log_partition_and_gradient(self) -> tuple[Floats, NestedScores]:
-        """log Z of each sequence, (B,), and the gradient of their sum in the shapes of the scores, in one native call.
+        """Log Z of each sequence, (B,), and the gradient of their sum in the shapes of the scores, in one native call.
 
         The gradient of a score is the expected number of times that it counts: what training needs.
         """
@@ -450,7 +450,7 @@ class NestedLattice(Lattice[Nesting, NestedMarginals]):
         return float(batch._score_packed(batch._levels(config, len(self), "config"), np.zeros(1, np.int64))[0])
 
     def log_partition_and_gradient(self) -> tuple[float, NestedScores]:
-        """log Z and its gradient in the shapes of the scores given."""
+        """Log Z and its gradient in the shapes of the scores given."""
         log_partition, gradient = self._batch.log_partition_and_gradient()
         transit = [a if a.ndim == 3 else a[: max(len(a) - 1, 0)] for a in gradient.transit]
         return float(log_partition[0]), gradient._replace(transit=transit)

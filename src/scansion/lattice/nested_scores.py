@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scansion import _core
 from scansion.lattice import checks
 from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
@@ -80,6 +81,8 @@ class Level:
     dense: bool = False
 
     def rows(self, first: int, last: int) -> Level:
+        """The same for some rows only."""
+
         def cut(part: Floats | None) -> Floats | None:
             return part if part is None or part.ndim == 1 else part[first:last]
 
@@ -123,7 +126,7 @@ def parse_level(name: str, given: Any, size: int, rows: int, root: bool, longest
             raise ValueError(f"{name} must allow segments of length {need} at least, got shape {values.shape}")
         return Level(size, spans=values, max_length=values.shape[1], dense=True)
     bound = None if given.max_length is None else checks.count(f"{name}.max_length", given.max_length, 1)
-    parts: dict[str, Floats | None] = {}
+    parts: dict[str, Any] = {}
     for part in ("inside", "start", "stop"):
         value = getattr(given, part)
         shape = (size,) if part != "inside" and np.ndim(value) == 1 else (rows, size)
@@ -133,12 +136,12 @@ def parse_level(name: str, given: Any, size: int, rows: int, root: bool, longest
         if value is None:
             continue
         parts[part] = checks.scores(f"{name}.{part}", value, (*ahead, "M" if bound is None else bound, size))
-        bound = parts[part].shape[-2]  # type: ignore[union-attr]
+        bound = parts[part].shape[-2]
         if bound == 0:
             raise ValueError(f"{name}.{part} must allow segments of length 1 at least, got shape {np.shape(value)}")
     if root and bound is not None and bound < longest:
         raise ValueError(f"{name} must allow the whole sequence, length {longest}, but its longest segment is {bound}")
-    return Level(size, max_length=bound, **parts)
+    return Level(size, max_length=bound, dense=False, **parts)
 
 
 @dataclass(frozen=True)
@@ -160,10 +163,12 @@ class NestedCore:
 
     @property
     def n_levels(self) -> int:
+        """Number of levels D."""
         return len(self.levels)
 
     @property
     def sizes(self) -> tuple[int, ...]:
+        """Number of states by level."""
         return tuple(level.size for level in self.levels)
 
     @property
@@ -219,11 +224,10 @@ class NestedCore:
         return low, high
 
     @cached_property
-    def native(self) -> Any:
-        from scansion.lattice._nested_temporary import NestedBatch
-
+    def native(self) -> _core.NestedBatch:
+        """The object that answers."""
         low, high = self.event_levels()
-        return NestedBatch(
+        return _core.NestedBatch(
             self.offsets,
             list(self.sizes),
             [np.ascontiguousarray(mask).view(np.uint8) for mask in self.children],
@@ -257,6 +261,7 @@ class NestedCore:
         )
 
     def log_partitions(self, threads: int) -> Floats:
+        """(B,) log Z, -inf where nothing is possible."""
         out = np.empty(len(self.offsets) - 1)
         self.native.log_partitions(out, threads)
         return out
@@ -295,15 +300,19 @@ class NestedCore:
         return out
 
     def best(self, threads: int) -> Packed:
-        return self.native.best(threads)  # type: ignore[no-any-return]
+        """Best configurations; D paths each."""
+        return self.native.best(threads)
 
     def kbest(self, k: int, threads: int) -> Packed:
-        return self.native.kbest(k, threads)  # type: ignore[no-any-return]
+        """The k best configurations; D paths each."""
+        return self.native.kbest(k, threads)
 
     def sample(self, n: int, seeds: Ints, threads: int) -> Packed:
-        return self.native.sample(n, seeds, threads)  # type: ignore[no-any-return]
+        """Random configurations, seeds (B, n); D paths each."""
+        return self.native.sample(n, seeds, threads)
 
     def entropies(self, threads: int) -> Floats:
+        """(B,) entropies in nats."""
         out = np.empty(len(self.offsets) - 1)
         self.native.entropies(out, threads)
         return out
@@ -315,7 +324,8 @@ class NestedCore:
         return out
 
     def furthest(self, b: int) -> int:
-        return self.native.furthest(b)  # type: ignore[no-any-return]
+        """Positions of sequence b that some configuration can cover."""
+        return self.native.furthest(b)
 
 
 def parse(persist: Any, transit: Any, init: Any, end: Any, children: Any, offsets: Any) -> NestedCore:
@@ -349,7 +359,9 @@ def parse(persist: Any, transit: Any, init: Any, end: Any, children: Any, offset
                 array = np.concatenate([array, np.zeros((1, *shape))])
             parsed[name].append(array)
     masks = _masks(children, pairs)
-    return NestedCore(cuts, levels, *(tuple(parsed[name]) for name in cliques), tuple(masks), (Constraints(),) * depth)
+    known = (Constraints(),) * depth
+    scores = {name: tuple(arrays) for name, arrays in parsed.items()}
+    return NestedCore(cuts, levels, scores["transit"], scores["init"], scores["end"], tuple(masks), known)
 
 
 def _listed(name: str, value: Any, length: int | None) -> list[Any]:

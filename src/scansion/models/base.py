@@ -73,7 +73,7 @@ class FlatEstimator(TrajectoryAnswers, Learner):
 
     def _problem(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[FlatModel, _core.FlatObjective, Ints]:
         """The model to be learnt with its first weights, the objective, and the sequences that tell something."""
-        from scansion.models.build import build, carry_over
+        from scansion.models.build import build, carry_over, length_counts
 
         rules = self._rules()
         old = getattr(self, "model_", None) if self.warm_start else None
@@ -94,6 +94,8 @@ class FlatEstimator(TrajectoryAnswers, Learner):
         basis = self._basis(max_length)
         bounds = self._bounds(targets, data.offsets, labels, max_length)
         model = build(rules, inputs, cell_vocabulary, targets, labels, max_length, basis, *bounds)
+        if self._segments:
+            model.length_counts = length_counts(targets, len(labels), max_length)
         if old is not None:
             carry_over(old, model)
         if model.bounded and (targets.known & ~targets.complete).any():
@@ -202,20 +204,36 @@ class FlatEstimator(TrajectoryAnswers, Learner):
         Of segments, what is not summed over the inside has its part before the name: "start:", "end:", "inner:",
         "segment:" (of `segment_features`), or is a length.
         """
-        plain = "inside" if self._segments else "start"
-        prefix = {plain: "", "length": "", "cells": "segment:"}
         return {
-            (prefix.get(block, f"{block}:") + name, pattern[0]): w
+            (self._feature_name(block, name), pattern[0]): w
             for block, name, pattern, w in self._model.named_features()
             if len(pattern) == 1
+        }
+
+    def _feature_name(self, block: str, name: str) -> str:
+        """An attribute's name with the part of the segment that it is read from."""
+        plain = "inside" if self._segments else "start"
+        return {plain: "", "length": "", "cells": "segment:"}.get(block, f"{block}:") + name
+
+    def strongest_features(self, top: int = 20) -> dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]:
+        """Label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first.
+
+        Names as in `state_features_`, of which this is the quick way to the ends.
+        """
+        top = checks.count("top", top, 0)
+        return {
+            label: (
+                [(self._feature_name(block, name), w) for block, name, w in positive],
+                [(self._feature_name(block, name), w) for block, name, w in negative],
+            )
+            for label, (positive, negative) in zip(self._model.labels, self._model.strongest_features(top), strict=True)
         }
 
     @property
     def attribute_pattern_features_(self) -> dict[tuple[str, tuple[Any, ...]], float]:
         """(attribute, label pattern of two or more) -> weight, for weights other than 0; names as above."""
-        plain = "inside" if self._segments else "start"
         return {
-            (name if block == plain else f"{block}:{name}", pattern): w
+            (self._feature_name(block, name), pattern): w
             for block, name, pattern, w in self._model.named_features()
             if len(pattern) > 1
         }

@@ -22,7 +22,7 @@ from scansion.lattice.patterns import BOS, EOS, Pattern
 from scansion.models.flat import PARTS, FlatModel, Inputs, Table, native_data
 from scansion.models.trajectories import label_candidates, passed_patterns
 
-__all__ = ["FeatureRules", "build", "carry_over", "known_segments"]
+__all__ = ["FeatureRules", "build", "carry_over", "known_segments", "length_counts"]
 
 Bits = npt.NDArray[np.uint32]
 _MAX_ORDER = 31  # orders of attributes are bits of a uint32
@@ -162,6 +162,14 @@ def known_segments(targets: Targets) -> tuple[Ints, Ints, Bools]:
     start = np.flatnonzero(begins)
     stop = np.append(start[1:], n) if n else start
     return start, stop, (targets.labels[start] >= 0) & (targets.ends[stop - 1] == 1)
+
+
+def length_counts(targets: Targets, n_labels: int, max_length: int) -> Ints:
+    """(L, M) number of known segments of each label and length 1 .. M."""
+    start, stop, known = known_segments(targets)
+    cell = targets.labels[start].astype(np.int64) * max_length + (stop - start - 1)
+    keep = known & (stop - start <= max_length)
+    return np.bincount(cell[keep], minlength=n_labels * max_length).reshape(n_labels, max_length).astype(np.int64)
 
 
 def _seen_patterns(targets: Targets, offsets: Ints, order: int, least: float) -> list[Pattern]:

@@ -7,8 +7,12 @@ and its tags and exceptions are used when it is there already.
 from __future__ import annotations
 
 import inspect
+import os
 import sys
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from scansion.display import Page
 
 __all__ = ["Estimator", "NotFittedError", "not_fitted"]
 
@@ -59,6 +63,32 @@ class Estimator:
             f"{name}={value!r}" for name, value in self.get_params().items() if not _same(value, defaults[name].default)
         )
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def report(self, path: str | os.PathLike[str] | None = None, top: int = 20) -> Page:
+        """What was learnt, as one self-contained page: the strongest features of each label, transitions, lengths.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            File to write the page to.
+        top : int
+            Features of each label, for it and against it, to show.
+
+        Returns
+        -------
+        scansion.display.Page
+            Shown by notebooks; ``.save(path)`` writes it, ``.html`` is the document.
+        """
+        from scansion.display import report
+
+        page = report(self, top)
+        if path is not None:
+            page.save(path)
+        return page
+
+    def _repr_html_(self) -> str | None:
+        """A short report for notebooks; nothing before fit, where the plain form serves."""
+        return self.report(top=5)._repr_html_() if self.__sklearn_is_fitted__() else None
 
     def __sklearn_tags__(self) -> Any:
         """Tags for scikit-learn: no estimator type, ragged lists in, targets needed."""

@@ -27,6 +27,7 @@ from scansion.lattice.segment import SegmentBatch
 PARTS = ("start", "inside", "end", "inner")
 Table = tuple[Ints, npt.NDArray[np.int32]]
 Numbers = npt.NDArray[np.int32]
+NamedWeight = tuple[str, str, float]
 
 
 @dataclass
@@ -91,6 +92,8 @@ class FlatModel:
         The last so many patterns must not occur, and have no features.
     limits : int32 (L,), or None
         Longest segment of each label, at most `max_length`.
+    length_counts : int64 (L, M), or None
+        How many segments of each length, 1 .. M, training saw; nothing but reports depends on it.
     """
 
     labels: list[Any]
@@ -106,6 +109,7 @@ class FlatModel:
     weights: Floats = field(default_factory=lambda: np.zeros(0))
     n_forbidden: int = 0
     limits: Numbers | None = None
+    length_counts: Ints | None = None
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -381,6 +385,47 @@ class FlatModel:
             attribute = np.repeat(np.arange(len(rows) - 1), np.diff(rows))[chosen]
             for a, z, w in zip(attribute.tolist(), pattern[chosen].tolist(), values, strict=True):
                 yield block, known[a], self.pattern_name(z), w
+
+    def strongest_features(self, top: int) -> list[tuple[list[NamedWeight], list[NamedWeight]]]:
+        """Of each label, the `top` features of highest weight above 0 and of lowest below: block, name, weight.
+
+        Features of single labels; equal weights in the order of the weight vector. O(W log W).
+        """
+        parts: list[tuple[str, Ints, Ints, Ints, Floats]] = []
+        for block, at, size in self.blocks():
+            if block == "bias" or not size:
+                continue
+            if block == "length":
+                attribute, pattern = np.divmod(np.arange(size), self.n_labels)
+            else:
+                rows, pattern = self.cell_table if block == "cells" else self.tables[block]
+                attribute = np.repeat(np.arange(len(rows) - 1), np.diff(rows))
+            chosen = np.flatnonzero((pattern < self.n_labels) & (self.weights[at : at + size] != 0))
+            kind = np.full(len(chosen), len(parts))
+            parts.append((block, kind, attribute[chosen], pattern[chosen], self.weights[at : at + size][chosen]))
+        names = {"length": self.basis_names, "cells": self.cell_vocabulary.names()}
+        plain = self.vocabulary.names()
+        if not parts:
+            return [([], []) for _ in self.labels]
+        kind, attribute, label, weight = (np.concatenate([part[i] for part in parts]) for i in range(1, 5))
+        order = np.lexsort((-weight, label))
+        cuts = np.searchsorted(label[order], np.arange(self.n_labels + 1))
+
+        def named(rows: Ints) -> list[NamedWeight]:
+            blocks = [parts[k][0] for k in kind[rows]]
+            return [
+                (block, names.get(block, plain)[a], w)
+                for block, a, w in zip(blocks, attribute[rows].tolist(), weight[rows].tolist(), strict=True)
+            ]
+
+        result = []
+        for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+            rows = order[first:last]
+            zero = first + int(np.searchsorted(-weight[rows], 0.0))
+            result.append(
+                (named(order[first : min(zero, first + top)]), named(order[max(zero, last - top) : last][::-1]))
+            )
+        return result
 
 
 def constrained(batch: ChainBatch | SegmentBatch, known: Constraints) -> ChainBatch | SegmentBatch:

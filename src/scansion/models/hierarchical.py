@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from numbers import Real
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,16 +11,17 @@ from scansion import model_file
 from scansion.data import LevelTargets, Vocabulary, encode, encode_levels, level_names
 from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
-from scansion.models.build import _parsed, known_segments
-from scansion.models.cells import functions, readable, span_cells
+from scansion.models.build import known_segments, length_counts
+from scansion.models.cells import readable, span_cells
 from scansion.models.learner import Learner, cut, sequence_weights
 from scansion.models.lengths import length_basis
-from scansion.models.nested.build import ATTRIBUTE_PARTS, NestedRules, build, carry_over
+from scansion.models.nested.build import build, carry_over
 from scansion.models.nested.checks import check_targets
 from scansion.models.nested.inputs import NestedInputs
 from scansion.models.nested.model import CLIQUES, Level, NestedModel
 from scansion.models.nested.objective import Held, NestedObjective
 from scansion.models.nested.packing import pack, unpack
+from scansion.models.nested.parameters import NestedRules, by_level
 from scansion.segments import Segment
 from scansion.training.learn import strengths
 
@@ -121,7 +121,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
 
     def __init__(
         self,
-        levels: Any = ("top", "bottom"),
+        levels: Any,
         *,
         max_length: Any = None,
         topology: Any = None,
@@ -190,97 +190,17 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
 
     # ---- parameters --------------------------------------------------------------------------------------------
 
-    def _by_level(self, name: str, default: Any = None) -> list[Any]:
-        """A parameter that is one value for all levels, or a dict of them."""
-        names = level_names(self.levels)
-        value = getattr(self, name)
-        if not isinstance(value, Mapping):
-            return [value] * len(names)
-        for level in value:
-            if level not in names:
-                raise ValueError(f"{name} has the level {level!r}, which is not one of the levels: {', '.join(names)}")
-        return [value.get(level, default) for level in names]
-
-    def _limits(self) -> list[int | str | None]:
-        """Longest segment by level: a number, None (as seen) or "free"."""
-        result: list[int | str | None] = []
-        for value in self._by_level("max_length"):
-            if isinstance(value, str) and value != "free":
-                raise ValueError(f"max_length must be a number, None or 'free', got {value!r}")
-            result.append(value if value is None or value == "free" else checks.count("max_length", value, 1))
-        return result
+    def _rules(self) -> NestedRules:
+        return NestedRules.checked(self.get_params())
 
     def _check(self) -> None:
-        names = level_names(self.levels)
         if self.algorithm not in _ALGORITHMS:
             raise ValueError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, got {self.algorithm!r}")
-        if self.transitions not in ("all", "seen"):
-            raise ValueError(f"transitions must be 'all' or 'seen', got {self.transitions!r}")
         checks.count("batch_size", self.batch_size, 1)
-        if isinstance(self.min_freq, bool) or not isinstance(self.min_freq, Real) or not 0 <= self.min_freq < np.inf:
-            raise ValueError(f"min_freq must be a number >= 0, got {self.min_freq!r}")
-        for repeats in self._by_level("repeats"):
-            if repeats not in (None, True, False):
-                raise ValueError(f"repeats must be True, False or None, got {repeats!r}")
-        for name, limit, wanted in zip(names, self._limits(), self._by_level("length_features", ()), strict=True):
-            length_basis(wanted, 1)
-            if limit == "free" and {wanted} - {"length"} if isinstance(wanted, str) else set(wanted) - {"length"}:
-                if limit == "free":
-                    raise ValueError(
-                        f"level {name!r} has no bound on its length (max_length='free'): of length_features it can "
-                        f"have 'length' alone, got {wanted!r}"
-                    )
-        for name, limit, chosen in zip(names, self._limits(), self._functions(), strict=True):
-            if chosen and limit == "free":
-                raise ValueError(f"level {name!r} has segment_features, which need a max_length other than 'free'")
         self._rules()
 
-    def _functions(self) -> list[list[Callable[..., Any]]]:
-        if self.segment_features is not None and not isinstance(self.segment_features, Mapping):
-            raise ValueError(
-                f"segment_features must be a dict level -> function f(x, start, stop), got {self.segment_features!r}"
-            )
-        return [functions("segment_features", given) for given in self._by_level("segment_features")]
-
-    def _rules(self) -> NestedRules:
-        return NestedRules(
-            [_part_rules(level, given) for level, given in self._named_levels("attribute_parts")],
-            self._topology(),
-            self._by_level("repeats"),
-            self.transitions,
-            float(self.min_freq),
-            bool(self.all_possible_states),
-            bool(self.all_possible_transitions),
-        )
-
-    def _named_levels(self, name: str) -> Iterable[tuple[str, Any]]:
-        return zip(level_names(self.levels), self._by_level(name), strict=True)
-
-    def _topology(self) -> Any:
-        """None, "seen", "all", or one dict parent -> children for each level (of the root's children: an empty one)."""
-        given, names = self.topology, level_names(self.levels)
-        if given is None or (isinstance(given, str) and given in ("seen", "all")):
-            return given
-        if not isinstance(given, Mapping):
-            raise ValueError(f"topology must be None, 'seen', 'all' or a dict parent -> children, got {given!r}")
-        parents = names[:-1]
-        if given and all(level in parents and isinstance(entry, Mapping) for level, entry in given.items()):
-            by_level = [dict(given.get(level, {})) for level in parents]
-        elif len(names) == 2:
-            by_level = [dict(given)]
-        else:
-            raise ValueError(
-                f"topology of {len(names)} levels must be a dict of one dict parent -> children for each of "
-                f"{', '.join(parents) or 'none'}, got {given!r}"
-            )
-        for entries in by_level:
-            for parent, children in entries.items():
-                if isinstance(children, (str, bytes)) or not isinstance(children, Iterable) or not list(children):
-                    raise ValueError(f"topology[{parent!r}] must be a list of child labels, got {children!r}")
-        return [{}, *({p: list(children) for p, children in entries.items()} for entries in by_level)]
-
     def _strength(self, name: str) -> float | Floats:
-        values = self._by_level(name, 0.0 if name == "c1" else 1.0)
+        values = by_level(level_names(self.levels), name, getattr(self, name), 0.0 if name == "c1" else 1.0)
         for value in values:
             if not isinstance(strengths(name, value), float):
                 raise ValueError(f"{name} must be a number >= 0, or a dict level -> number, got {value!r}")
@@ -297,36 +217,24 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
     # ---- fit ---------------------------------------------------------------------------------------------------
 
     def _problem(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[NestedModel, NestedObjective, Ints]:
-        names, limits, rules = level_names(self.levels), self._limits(), self._rules()
-        old = getattr(self, "model_", None) if self.warm_start else None
-        if old is not None and [level.name for level in old.levels] != names:
+        rules = self._rules()
+        old: NestedModel | None = getattr(self, "model_", None) if self.warm_start else None
+        if old is not None and [level.name for level in old.levels] != rules.levels:
             raise ValueError(f"warm_start needs the levels of the last fit, {[level.name for level in old.levels]}")
-        chosen = self._functions()
-        X = readable(X) if any(chosen) else X
+        X = readable(X) if any(rules.functions) else X
         data = encode(X, old.vocabulary.copy() if old is not None else None)
         if len(data) == 0:
             raise ValueError("X is empty: there is nothing to learn from")
         weight = sequence_weights(sample_weight, len(data))
-        known = _first_labels(old, rules.topology, len(names))
-        bounds = [limit if isinstance(limit, int) else None for limit in limits]
-        targets, labels = encode_levels(y, data.lengths, names, known, extend=True, max_lengths=bounds)
-        wanted = self._by_level("length_features", ())
-        levels: list[Level] = []
-        for k, name in enumerate(names):
-            if not labels[k]:
-                raise ValueError(f"y holds no label of level {name!r}: give them by topology, or leave the level out")
-            longest = bounds[k]
-            if limits[k] is None:
-                before = old.levels[k].max_length if old is not None else None
-                longest = max(targets.levels[k].longest, before or 0)
-                if longest < 1:
-                    raise ValueError(f"y holds no segment of level {name!r} whose two ends are known: give max_length")
-            basis, basis_names = length_basis(wanted[k], longest or 1)
-            vocabulary = old.levels[k].cell_vocabulary.copy() if old is not None else Vocabulary()
-            levels.append(Level(name, labels[k], longest, basis, basis_names, vocabulary))
+        before = [[] if old is None else old.levels[k].labels for k in range(len(rules.levels))]
+        known = [list(dict.fromkeys([*labels, *rules.labels(k)])) for k, labels in enumerate(before)]
+        targets, labels = encode_levels(y, data.lengths, rules.levels, known, extend=True, max_lengths=rules.bounds)
+        levels = [_level(rules, k, labels[k], targets.levels[k].longest, old) for k in range(len(labels))]
+        for level, one in zip(levels, targets.levels, strict=True):
+            level.length_counts = length_counts(one, level.size, level.max_length or max(one.longest, 1))
         cells = [
             span_cells(X, f, level.cell_vocabulary, level.max_length, False) if f and level.max_length else None
-            for f, level in zip(chosen, levels, strict=True)
+            for f, level in zip(rules.functions, levels, strict=True)
         ]
         inputs = NestedInputs(data, tuple(cells))
         model = build(rules, inputs, targets, levels, data.vocabulary)
@@ -335,24 +243,10 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         check_targets(model, targets, data.offsets)
         n_jobs = checks.jobs(self.n_jobs)
         objective = NestedObjective(model, inputs, targets, weight, self.batch_size, n_jobs)
-        self._check_partial(model, inputs, targets, objective.held)
+        bad = objective.impossible()
+        if bad is not None:
+            raise _no_tree(f"y[{bad[0]}]", bad[1])
         return model, objective, np.flatnonzero(targets.known)
-
-    def _check_partial(self, model: NestedModel, inputs: NestedInputs, targets: LevelTargets, held: Held) -> None:
-        """Raise if what is known of a sequence is impossible."""
-        chosen = np.flatnonzero(targets.known & ~targets.complete)
-        if not len(chosen):
-            return
-        rows = [np.arange(inputs.data.offsets[b], inputs.data.offsets[b + 1]) for b in chosen.tolist()]
-        some = inputs.take(chosen)
-        self._possible(model.batch(some, checks.jobs(self.n_jobs)), held, np.concatenate(rows), chosen, "y")
-
-    def _possible(self, batch: Any, held: Held, rows: Any, sequences: Any, name: str) -> Any:
-        """The batch under what is known; the error says which sequence is impossible."""
-        try:
-            return held.constrain(batch, rows)
-        except ValueError as error:
-            raise ValueError(f"{name} cannot be satisfied: {error}") from None
 
     # ---- predict -----------------------------------------------------------------------------------------------
 
@@ -360,7 +254,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         if isinstance(X, NestedInputs):
             return X
         model = self._model
-        chosen = self._functions()
+        chosen = self._rules().functions
         X = readable(X) if any(chosen) else X
         data = encode(X, model.vocabulary, frozen=True)
         cells = []
@@ -375,14 +269,16 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return NestedInputs(data, tuple(cells))
 
     def _encoded(self, y: Any, inputs: NestedInputs, extend: bool = False) -> LevelTargets:
+        """Encoded y. extend: labels that the model does not know, and segments too long for it, are no errors."""
         model = self._model
+        limits = [level.max_length for level in model.levels]
         return encode_levels(
             y,
             inputs.data.lengths,
             [level.name for level in model.levels],
             [level.labels for level in model.levels],
             extend=extend,
-            max_lengths=None if extend else [level.max_length for level in model.levels],
+            max_lengths=[limit if limit == 1 or not extend else None for limit in limits],
         )[0]
 
     def _held(self, known: Any, inputs: NestedInputs) -> Held:
@@ -390,6 +286,15 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
 
     def _constrained(self, batch: Any, held: Held, rows: slice) -> Any:
         return held.constrain(batch, rows)
+
+    def _check_possible(self, batch: Any, first: int, name: str) -> None:
+        dead = np.flatnonzero(batch._core.log_partitions(batch.n_jobs) == -np.inf)
+        if dead.size:
+            raise _no_tree(f"{name}[{first + int(dead[0])}]", batch._core.furthest(int(dead[0])))
+
+    def _tokens_at_once(self) -> int:
+        model: NestedModel = self._model
+        return min(super()._tokens_at_once(), model.tokens_at_once())
 
     def _named(self, config: Any) -> dict[str, list[Segment]]:
         return {
@@ -433,8 +338,8 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         free = self._ask(inputs, lambda batch: batch.log_partition().tolist())
         return float(np.sum(np.array(held) - np.array(free)))
 
-    def scores(self, X: Any, y: Any) -> dict[str, dict[str, float]]:
-        """Quality of the predictions by level.
+    def scores(self, X: Any, y: Any, constraints: Any = None) -> dict[str, dict[str, float]]:
+        """Quality of the predictions (under `constraints`, as in `predict`) by level.
 
         Returns
         -------
@@ -445,7 +350,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         """
         inputs = self._inputs(X)
         targets = self._encoded(y, inputs, extend=True)
-        best = self._ask(inputs, lambda batch: batch.viterbi()[0])
+        best = self._ask(inputs, lambda batch: batch.viterbi()[0], constraints)
         offsets, n = inputs.data.offsets, inputs.data.n_tokens
         result: dict[str, dict[str, float]] = {}
         for k, level in enumerate(self._model.levels):
@@ -490,6 +395,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         batch = self._model.batch(inputs, checks.jobs(self.n_jobs))
         if constraints is not None:
             batch = self._held(constraints, inputs).constrain(batch, slice(None))
+            self._check_possible(batch, 0, "constraints")
         return batch
 
     # ---- what was learnt ---------------------------------------------------------------------------------------
@@ -503,6 +409,42 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
     def max_length_(self) -> dict[str, int | None]:
         """Longest segment of each level; None: no bound."""
         return {level.name: level.max_length for level in self._model.levels}
+
+    @property
+    def length_counts_(self) -> dict[str, dict[Any, Ints]]:
+        """Level -> label -> (M,) how many of its segments in training had the length 1 .. M.
+
+        Empty for a model from a file that was written without them.
+        """
+        return {
+            level.name: dict(zip(level.labels, level.length_counts.copy(), strict=True))
+            for level in self._model.levels
+            if level.length_counts is not None
+        }
+
+    def strongest_features(
+        self, top: int = 20
+    ) -> dict[str, dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]]:
+        """Level -> label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first.
+
+        Names as in `state_features_`.
+        """
+        top = checks.count("top", top, 0)
+        found: dict[str, dict[Any, list[tuple[str, float]]]] = {
+            name: {label: [] for label in labels} for name, labels in self.classes_.items()
+        }
+        for (level, name, label), w in self.state_features_.items():
+            found[level][label].append((name, w))
+        return {
+            level: {
+                label: (
+                    sorted((f for f in rows if f[1] > 0), key=lambda f: -f[1])[:top],
+                    sorted((f for f in rows if f[1] < 0), key=lambda f: f[1])[:top],
+                )
+                for label, rows in by_label.items()
+            }
+            for level, by_label in found.items()
+        }
 
     @property
     def topology_(self) -> dict[str, dict[Any, list[Any]]]:
@@ -580,31 +522,22 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return unpack(stored.metadata, stored.arrays)
 
 
-def _part_rules(level: str, given: Any) -> dict[str, int]:
-    """Prefix -> bits of one level."""
-    rules = given if given is None or isinstance(given, Mapping) else {"": given}
-
-    def bits(name: str, value: Any) -> int:
-        parts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
-        result = 0
-        for part in parts:
-            if part not in ATTRIBUTE_PARTS:
-                raise ValueError(f"{name} must name parts among {', '.join(ATTRIBUTE_PARTS)}, got {part!r}")
-            result |= 1 << ATTRIBUTE_PARTS.index(part)
-        return result
-
-    return _parsed(f"attribute_parts[{level!r}]", rules, bits)
+def _no_tree(what: str, furthest: int) -> ValueError:
+    return ValueError(
+        f"{what} leaves no tree: none gets beyond position {furthest} with what is known there and what the model "
+        "allows (topology, transitions, repeats, max_length)"
+    )
 
 
-def _first_labels(old: NestedModel | None, topology: Any, n: int) -> list[list[Any]]:
-    """Labels that are there before y is read: those of the last fit, then those that the topology names."""
-    result: list[list[Any]] = [[] for _ in range(n)]
-    for k in range(n):
-        found = dict.fromkeys(old.levels[k].labels if old is not None else ())
-        if isinstance(topology, list):
-            if k + 1 < n:
-                found.update(dict.fromkeys(topology[k + 1]))
-            for children in topology[k].values():
-                found.update(dict.fromkeys(children))
-        result[k] = list(found)
-    return result
+def _level(rules: NestedRules, k: int, labels: list[Any], seen: int, old: NestedModel | None) -> Level:
+    """A level with its longest segment and length features; seen: the length of the longest in y."""
+    name, limit = rules.levels[k], rules.max_length[k]
+    if not labels:
+        raise ValueError(f"y holds no label of level {name!r}: give them by topology, or leave the level out")
+    longest = limit if isinstance(limit, int) else None
+    if limit is None:
+        longest = max(seen, (old.levels[k].max_length or 0) if old is not None else 0)
+        if longest < 1:
+            raise ValueError(f"y holds no segment of level {name!r} whose two ends are known: give max_length")
+    vocabulary = old.levels[k].cell_vocabulary.copy() if old is not None else Vocabulary()
+    return Level(name, labels, longest, *length_basis(rules.length_features[k], longest or 1), vocabulary)

@@ -79,6 +79,8 @@ def pack(model: FlatModel) -> tuple[dict[str, Any], dict[str, Any]]:
         arrays[f"{title}.text"], arrays[f"{title}.offsets"] = vocabulary.subset(np.flatnonzero(used)).to_arrays()
     if model.limits is not None:
         arrays["limits"] = model.limits
+    if model.length_counts is not None:
+        arrays["length_counts"] = model.length_counts
     arrays["weights"] = np.concatenate(list(weights.values()))
     metadata = {
         "labels": model.labels,
@@ -137,6 +139,10 @@ def _unpack(metadata: Mapping[str, Any], arrays: Mapping[str, Any], segments: bo
     if "limits" in arrays:
         limits = checks.integers("limits", arrays["limits"], n if segments else 0, 1, max_length)
         model.limits = limits.astype(np.int32)
+    if "length_counts" in arrays:
+        size = n * max_length if segments else 0
+        counts = checks.integers("length_counts", np.ravel(arrays["length_counts"]), size, 0, 2**53)
+        model.length_counts = counts.astype(np.int64).reshape(n, max_length)
     model.weights = checks.scores("weights", arrays["weights"], (model.n_weights,))
     if not np.isfinite(model.weights).all():
         raise ValueError("a weight is not finite")

@@ -223,6 +223,15 @@ class SemiCRF(FlatEstimator):
         labels = self._model.labels
         return cut([Segment(u, v, labels[y]) for u, v, y in steps.tolist()], paths)
 
+    @property
+    def length_counts_(self) -> dict[Any, Ints]:
+        """Label -> (M,) how many of its segments in training had the length 1 .. M.
+
+        Empty for a model from a file that was written without them.
+        """
+        counts = self._model.length_counts
+        return {} if counts is None else dict(zip(self._model.labels, counts.copy(), strict=True))
+
     def score(self, X: Any, y: Any) -> float:
         """Micro-averaged F1 of the segments: spans and labels must both be right.
 

@@ -8,6 +8,8 @@ this package that states what it computes, and the tests demand that the two agr
 :mod:`scansion.reference.segment`         forward-backward over the pattern automaton, in log space
 :mod:`scansion.reference.chain`           forward-backward of a first-order chain, single and batched
 :mod:`scansion.reference.compressed`      trajectories without transition points, on a chain
+:mod:`scansion.reference.nested`          inside-outside of segments inside segments, in log space
+:mod:`scansion.reference.trees`           all trees of a tiny nested problem, scored by definition
 ========================================  ==========================================================
 
 Conventions

@@ -18,8 +18,8 @@ and outside, :math:`\Lambda^0_s(0, T) = 1`,
     \Lambda_u(i, j) &= \sum_s \Big[ \lambda_{s,u}(i, j) e^{I_{s,u}(i)}
         + \sum_{t<i} \lambda_{s,u}(t, j) \sum_v \alpha_{s,v}(t, i) e^{A_{s,v,u}(i-1)} \Big]
 
-(000, eqs. 41-50 and 57-66, with the errata of the equations: the inside mass in eq. 41 is the child's, A has the
-child's level and I the parent's.)
+(000, section 4, eqs. 40, 44, 47 and 51. Departs from the paper where it misprints: the inside mass of eq. 41 is the
+child's, A has the child's level and I the parent's, and products over I and E run over the parent's ending times.)
 
 Conventions
 -----------
@@ -51,15 +51,17 @@ class Scores:
 
     R: list[FloatArray]
     A: list[FloatArray]
-    I: list[FloatArray]  # noqa: E741 - the paper's name
+    I: list[FloatArray]
     E: list[FloatArray]
 
     @property
     def n_times(self) -> int:
+        """T."""
         return len(self.R[0]) - 1
 
     @property
     def n_levels(self) -> int:
+        """D."""
         return len(self.R)
 
 
@@ -109,7 +111,7 @@ def complete(
         return array.copy()
 
     A = [np.empty(0)] + [by_time(a, 3, max(n_times - 1, 0)) for a in transit]
-    I = [by_time(a, 2, n_times) for a in init]  # noqa: E741
+    I = [by_time(a, 2, n_times) for a in init]
     E = [by_time(a, 2, n_times) for a in end]
     if children is not None:
         for d in range(n_levels - 1):
@@ -136,7 +138,7 @@ def _forbid(table: FloatArray, labels: npt.ArrayLike | None, boundaries: npt.Arr
 
 
 def _add(x: FloatArray, axis: int | tuple[int, ...]) -> FloatArray:
-    """log sum exp over the axis; -inf where every term is."""
+    """Log sum exp over the axis; -inf where every term is."""
     top = np.max(x, axis=axis, keepdims=True, initial=-np.inf)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):
@@ -181,7 +183,7 @@ def log_partition(s: Scores) -> float:
 
 
 def best_score(s: Scores) -> float:
-    """The score of the best configuration (000, figure 16)."""
+    """The score of the best configuration (000, eqs. 58 to 61)."""
     if s.n_times == 0:
         return 0.0
     return float(_highest(inside(s, best=True)[0][0][0, s.n_times], axis=0))

@@ -1,8 +1,8 @@
 """Brute force for nested lattices: list every tree of a tiny problem and add up its scores by definition.
 
 A configuration is a tuple of levels, root first; a level is a tuple of segments ``(start, stop, state)`` that tiles
-``0 .. T`` as in :mod:`scansion.reference.enumeration`, whose answers (log Z, probabilities, entropy) serve here too. The
-segments of a level are refined by those of the next. For tests only.
+``0 .. T`` as in :mod:`scansion.reference.enumeration`, whose answers (log Z, probabilities, entropy) serve here too.
+The segments of a level are refined by those of the next. For tests only.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from scansion.reference.enumeration import Configuration, FloatArray, is_consist
 Tree = tuple[Configuration, ...]
 ScoredTrees = list[tuple[Tree, float]]
 Arrays = Sequence[npt.ArrayLike]
+Known = dict[int, npt.ArrayLike]  # by level
 
 
 def trees(n_times: int, sizes: Sequence[int], bounds: Sequence[int], children: Arrays | None = None) -> Iterator[Tree]:
@@ -65,7 +66,7 @@ def parents(tree: Tree, d: int) -> Iterator[tuple[tuple[int, int, int], Configur
 
 def tree_score(tree: Tree, persist: Arrays, transit: Arrays, init: Arrays, end: Arrays) -> float:
     """Sum of the four kinds of scores; arrays as in :mod:`scansion.reference.nested`."""
-    R, A, I, E = ([np.asarray(a, dtype=np.float64) for a in arrays] for arrays in (persist, transit, init, end))  # noqa: E741
+    R, A, I, E = ([np.asarray(a, dtype=np.float64) for a in arrays] for arrays in (persist, transit, init, end))
     terms = []
     for d, level in enumerate(tree):
         terms += [float(R[d][u, v - u - 1, s]) for u, v, s in level]
@@ -92,10 +93,10 @@ def enumerate_trees(
 
 def constrain(
     scored: ScoredTrees,
-    labels: dict[int, npt.ArrayLike] | None = None,
-    boundaries: dict[int, npt.ArrayLike] | None = None,
+    labels: Known | None = None,
+    boundaries: Known | None = None,
 ) -> ScoredTrees:
-    """The trees that agree with what is known at each level; see :func:`scansion.reference.enumeration.is_consistent`."""
+    """The trees that agree with what is known at each level; see :func:`is_consistent`."""
     labels, boundaries = labels or {}, boundaries or {}
     return [
         (tree, score)
@@ -108,7 +109,7 @@ def counts(tree: Tree, sizes: Sequence[int]) -> dict[str, list[FloatArray]]:
     """How often each score counts in a tree, by time: labels, boundaries, segments, transit, init, end."""
     n, levels = sum(v - u for u, v, _ in tree[0]), range(len(sizes))
     pairs = list(zip(sizes[:-1], sizes[1:], strict=True))
-    table = {
+    table: dict[str, list[FloatArray]] = {
         "labels": [np.zeros((n, s)) for s in sizes],
         "boundaries": [np.zeros(n) for _ in sizes],
         "segments": [np.zeros((n, n, s)) for s in sizes],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,38 +10,11 @@ from scansion.data import LevelTargets, Vocabulary
 from scansion.lattice.checks import Bools, Ints
 from scansion.models.build import _by_prefix
 from scansion.models.nested.inputs import NestedInputs
-from scansion.models.nested.model import CLIQUES, PERSISTENCE, Block, Level, NestedModel
+from scansion.models.nested.model import CLIQUES, Block, Level, NestedModel
 from scansion.models.nested.occurrences import Occurrences, pairs
+from scansion.models.nested.parameters import ATTRIBUTE_PARTS, NestedRules
 
-__all__ = ["ATTRIBUTE_PARTS", "NestedRules", "build", "carry_over"]
-
-ATTRIBUTE_PARTS = (*PERSISTENCE, *CLIQUES)
-
-
-@dataclass(frozen=True)
-class NestedRules:
-    """The parameters that choose features and topology, checked; their meaning is in `scansion.HierarchicalCRF`.
-
-    Attributes
-    ----------
-    attribute_parts : K dicts prefix -> bits, one for each of ATTRIBUTE_PARTS
-    topology : "seen", "all", or K dicts parent label -> child labels (of the root: none)
-    repeats : K of True, False, None
-    transitions : "all" or "seen"
-    """
-
-    attribute_parts: Sequence[Mapping[str, int]]
-    topology: Any
-    repeats: Sequence[bool | None]
-    transitions: str
-    min_freq: float
-    all_possible_states: bool
-    all_possible_transitions: bool
-
-    @property
-    def least(self) -> float:
-        """Smallest sum of a feature's values in training."""
-        return self.min_freq if self.min_freq > 0 else -np.inf
+__all__ = ["build", "carry_over"]
 
 
 def build(
@@ -115,7 +86,7 @@ def _repeats(rules: NestedRules, k: int, model: NestedModel, seen: Occurrences) 
 
 def _blocks(rules: NestedRules, k: int, model: NestedModel, seen: Occurrences, inputs: NestedInputs) -> list[Block]:
     level = model.levels[k]
-    names = model.vocabulary.names() if any(rules.attribute_parts[k]) else [""] * len(model.vocabulary)
+    names = model.vocabulary.names() if rules.attribute_parts[k] else [""] * len(model.vocabulary)
     bits = _by_prefix(names, rules.attribute_parts[k], 1 << ATTRIBUTE_PARTS.index("inside"))
     result: list[Block] = []
     for number, part in enumerate(ATTRIBUTE_PARTS):

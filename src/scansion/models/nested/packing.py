@@ -14,8 +14,8 @@ from scansion.data import Vocabulary, level_names
 from scansion.lattice import checks
 from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.model_file import ModelFileError
-from scansion.models.nested.build import ATTRIBUTE_PARTS
 from scansion.models.nested.model import CLIQUES, Block, Level, NestedModel
+from scansion.models.nested.parameters import ATTRIBUTE_PARTS
 from scansion.models.packing import _list, check_labels
 
 __all__ = ["pack", "unpack"]
@@ -38,6 +38,8 @@ def pack(model: NestedModel) -> tuple[dict[str, Any], dict[str, Any]]:
         text, offsets = level.cell_vocabulary.subset(spans[k]).to_arrays()
         arrays[f"{k}.spans.text"], arrays[f"{k}.spans.offsets"] = text, offsets
         arrays[f"{k}.basis"] = level.basis
+        if level.length_counts is not None:
+            arrays[f"{k}.length_counts"] = level.length_counts
         arrays[f"{k}.children"] = model.children[k]
         for part in CLIQUES:
             arrays[f"{k}.{part}.possible"] = model.possible[k][part]
@@ -119,7 +121,12 @@ def _level(described: Any, arrays: Mapping[str, Any], k: int) -> Level:
     spans = Vocabulary.from_arrays(arrays[f"{k}.spans.text"], arrays[f"{k}.spans.offsets"])
     if longest is None and len(spans):
         raise ValueError(f"level {k} has features of spans, but no longest segment")
-    return Level(described["name"], labels, longest, basis, names, spans)
+    counts = arrays.get(f"{k}.length_counts")
+    if counts is not None:
+        counts = np.asarray(counts)
+        checks.check_shape("length_counts", counts, (len(labels), "M" if longest is None else longest))
+        counts = checks.integers("length_counts", counts.ravel(), counts.size, 0, 2**53).reshape(counts.shape)
+    return Level(described["name"], labels, longest, basis, names, spans, counts)
 
 
 def _mask(arrays: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Bools:

@@ -1,0 +1,429 @@
+// Inside-outside of one nested sequence: blocks from the bottom up, then from the root down, run by run; each run in
+// scaled linear space (nested.hpp), or in log space (nested_log.hpp) where that gives up.
+//
+// What passes between blocks is log D(i, j) of the timed levels going up, and posteriors of their segments going down:
+// the outside weight of a segment, over Z, is its posterior over D. Memory: (cells of timed levels) x (states, twice, and
+// stacks of the block above), and 4 rows of stacks per position of the longest run.
+#pragma once
+
+#include <array>
+
+#include "nested_log.hpp"
+
+namespace scansion {
+
+// Persistence of the timed levels, and their cells.
+template <class Ring>
+void nested_prepare(const NestedModel& model, const NestedView& view, NestedTables<Ring>& tables) {
+  tables.cells.resize(model.levels());
+  tables.value.resize(model.levels());
+  std::vector<double> persistence;
+  for (const NestedBlock& block : model.blocks()) {
+    tables.cells[block.bottom].fill(view, block.bottom, persistence);
+    auto& value = tables.value[block.bottom];
+    value.clear();
+    value.reserve(persistence.size());
+    for (double x : persistence) value.push_back(Ring::of(x));
+  }
+  tables.within.resize(model.blocks().size());
+  for (size_t b = 0; b < model.blocks().size(); ++b) free_within(model, view, model.blocks()[b], tables.within[b]);
+}
+
+// Weights of all segments of the timed levels. run(block, start, longest, parent) returns the run's ends, (N + 1,).
+template <class Ring, class Run>
+void nested_inside(const NestedModel& model, const NestedView& view, NestedTables<Ring>& tables, const Run& run) {
+  for (int64_t b = static_cast<int64_t>(model.blocks().size()) - 1; b >= 1; --b) {
+    const int64_t d = model.blocks()[b].top, S = model.size(d);
+    const NestedCells& cells = tables.cells[d];
+    for (int64_t t = 0; t < view.length; ++t) {
+      auto* value = tables.value[d].data() + cells.first[t] * S;
+      for (int64_t p = 0; p < S; ++p) {
+        int64_t longest = cells.extent(t);
+        while (longest > 0 && !(Ring::score(value[(longest - 1) * S + p]) > kNothing)) --longest;
+        if (longest == 0) continue;
+        const auto* ends = run(b, t, longest, p);
+        for (int64_t n = 1; n <= longest; ++n) value[(n - 1) * S + p] = Ring::times(value[(n - 1) * S + p], ends[n]);
+      }
+    }
+  }
+}
+
+// Sums over time of one chunk of sequences, laid out like the tables of NestedRun.
+struct NestedCounts {
+  std::vector<std::vector<double>> transit, init, end, start, stop, length;  // by level
+};
+
+// Where one sequence's answers go, by level; null: not asked for.
+struct NestedAnswer {
+  std::vector<double*> labels, boundaries, spans, start, stop, length;  // (T, S), (T,), (T, stride, S), ...
+  std::vector<int64_t> spans_stride, start_stride, stop_stride;         // strides 0: summed over time
+  std::vector<NestedExpect> transit, init, end;                         // by the children's level
+  double log_partition = 0.0;
+  bool escaped = false;
+};
+
+// Tables that do not depend on time, once for all sequences.
+struct NestedFixed {
+  std::vector<NestedWeights> weights[5];
+  std::vector<NestedTable> table[5];  // transit, init, end by the children's level; start, stop by level
+};
+
+inline void nested_tables(const NestedModel& model, const NestedView& view, bool fixed, NestedFixed& out) {
+  for (int k = 0; k < 5; ++k) {
+    out.weights[k].resize(model.levels());
+    out.table[k].resize(model.levels());
+  }
+  for (int64_t g = 1; g < model.levels(); ++g) {
+    const NestedLevel& level = view.levels[g];
+    if (!view.transit[g].stride == fixed)
+      out.table[0][g] = square_weights(model.children(g), view.transit[g], view.length, out.weights[0][g]);
+    if (!view.init[g].stride == fixed)
+      out.table[1][g] = pair_weights(model.children(g), view.init[g], view.length, out.weights[1][g]);
+    if (!view.end[g].stride == fixed)
+      out.table[2][g] = pair_weights(model.children(g), view.end[g], view.length, out.weights[2][g]);
+    if (model.free(g) && level.start && !level.start_stride == fixed)
+      out.table[3][g] = edge_weights(level.start, level.start_stride, level.states, view.length, out.weights[3][g]);
+    if (model.free(g) && level.stop && !level.stop_stride == fixed)
+      out.table[4][g] = edge_weights(level.stop, level.stop_stride, level.states, view.length, out.weights[4][g]);
+  }
+}
+
+// Scratch of one thread; the tables of one sequence.
+class NestedInference {
+ public:
+  NestedInference(const NestedModel& model, const NestedFixed& fixed) : model_(model), fixed_(fixed) {
+    children_.resize(model.blocks().size());
+    posterior_.resize(model.levels());
+    starts_.resize(model.levels());
+    stops_.resize(model.levels());
+  }
+
+  // log Z and, with backward, every answer that is asked for
+  void run(const NestedView& view, bool backward, NestedAnswer& answer) {
+    view_ = &view;
+    escaped_ = false;
+    kept_ = {-1, -1, -1};
+    answer.log_partition = 0.0;
+    answer.escaped = false;
+    if (view.length == 0) return;
+    nested_tables(model_, view, false, own_);
+    nested_prepare(model_, view, tables_);
+    const std::vector<NestedBlock>& blocks = model_.blocks();
+    for (auto& c : children_) c.ready = false;
+    nested_inside(model_, view, tables_, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
+      forward(b, t, longest, p);
+      return ends_.data();
+    });
+    const int64_t T = view.length, S = model_.size(0);
+    std::vector<double> root(static_cast<size_t>(S), kNothing);
+    for (int64_t p = 0; p < S; ++p) {
+      if (!(view.root[p] > kNothing)) continue;
+      forward(0, 0, T, p);
+      root[p] = view.root[p] + ends_[T];
+    }
+    answer.log_partition = LogSum::sum(root.data(), root.size());
+    if (backward && answer.log_partition > kNothing) {
+      open(answer);
+      for (int64_t p = 0; p < S; ++p) {
+        const double q = std::exp(root[p] - answer.log_partition);
+        for (int64_t t = 0; answer.labels[0] && t < T; ++t) answer.labels[0][t * S + p] = q;
+        if (!(q > 0.0)) continue;
+        outside(0, 0, T, p, [&](int64_t n) { return n == T ? q : 0.0; }, answer);
+      }
+      if (answer.boundaries[0]) answer.boundaries[0][T - 1] = 1.0;
+      for (size_t b = 1; b < blocks.size(); ++b) {
+        const int64_t d = blocks[b].top, Sd = model_.size(d);
+        const NestedCells& cells = tables_.cells[d];
+        for (int64_t t = 0; t < T; ++t) {
+          const double* q = posterior_[d].data() + cells.first[t] * Sd;
+          for (int64_t p = 0; p < Sd; ++p) {
+            int64_t longest = cells.extent(t);
+            while (longest > 0 && !(q[(longest - 1) * Sd + p] > 0.0)) --longest;
+            if (longest == 0) continue;
+            outside(b, t, longest, p, [&](int64_t n) { return q[(n - 1) * Sd + p]; }, answer);
+          }
+        }
+      }
+      close(answer);
+    }
+    answer.escaped = escaped_;
+  }
+
+  // positions of the sequence that some configuration can cover
+  int64_t furthest(const NestedView& view) {
+    NestedTables<LogSum> tables;
+    nested_prepare(model_, view, tables);
+    std::vector<NestedLogRun<LogSum>> runs;
+    for (const NestedBlock& block : model_.blocks()) runs.emplace_back(model_, view, block, tables);
+    NestedRows<LogSum> rows;
+    nested_inside(model_, view, tables, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
+      runs[b].forward(t, longest, p, rows);
+      return rows.ends.data();
+    });
+    int64_t best = 0;
+    for (int64_t p = 0; p < model_.size(0); ++p) {
+      if (!(view.root[p] > kNothing)) continue;
+      runs[0].forward(0, view.length, p, rows);
+      const int64_t W = model_.blocks()[0].stacks[p].width;
+      for (int64_t i = 0; i < static_cast<int64_t>(rows.after.size()); ++i)
+        if (rows.after[i] > kNothing) best = std::max(best, i / W);
+    }
+    return best;
+  }
+
+ private:
+  // rows of children of one block: their weights with all free levels, for each parent state
+  struct Children {
+    bool ready = false;
+    std::vector<double> weight;
+    std::vector<int64_t> exponent, low;
+  };
+
+  const NestedTable& table(int kind, int64_t g) const {
+    const NestedTable& own = own_.table[kind][g];
+    return own.weight ? own : fixed_.table[kind][g];
+  }
+
+  void fill_children(int64_t b) {
+    const NestedBlock& block = model_.blocks()[b];
+    Children& out = children_[b];
+    if (out.ready) return;
+    out.ready = true;
+    const NestedCells& cells = tables_.cells[block.bottom];
+    const std::vector<double>& value = tables_.value[block.bottom];
+    const int64_t P = model_.size(block.top), S = model_.size(block.bottom), L = block.depth();
+    out.weight.resize(static_cast<size_t>(cells.count() * block.child_stride));
+    out.exponent.resize(static_cast<size_t>(cells.count() * P));
+    out.low.resize(static_cast<size_t>(cells.count() * P));
+    const double* free = tables_.within[b].data();
+    std::vector<double> within;
+    for (int64_t t = 0; t < view_->length; ++t) {
+      if (cells.extent(t) == 0) continue;
+      within.assign(static_cast<size_t>(block.child_stride), 0.0);
+      for (int64_t m = 1; m <= cells.extent(t); ++m) {
+        const int64_t cell = cells.first[t] + m - 1;
+        const double* child = value.data() + cell * S;
+        double* row = out.weight.data() + cell * block.child_stride;
+        for (int64_t p = 0; p < P; ++p) {
+          const NestedStacks& s = block.stacks[p];
+          const int32_t* state = s.layers[L].state;
+          for (int64_t c = 0; c < s.width; ++c) {
+            double x = child[state[c]];
+            if (L > 1) x += within[s.offset + c] += free[(t + m - 1) * block.child_stride + s.offset + c];
+            row[s.offset + c] = x;
+          }
+          int64_t &k = out.exponent[cell * P + p], &low = out.low[cell * P + p];
+          if (!NestedWeights::exponentiate_row(row + s.offset, s.width, k, low)) k = kDeadRow;
+          std::fill(row + s.offset + s.width, row + s.offset + s.stride, 0.0);
+        }
+      }
+    }
+  }
+
+  void set_up(int64_t b, int64_t start, int64_t longest, int64_t parent) {
+    const NestedBlock& block = model_.blocks()[b];
+    const NestedStacks& s = block.stacks[parent];
+    const int64_t L = block.depth(), rows = longest + 1;
+    fill_children(b);
+    NestedRun& r = run_;
+    r.length = view_->length;
+    r.start = start;
+    r.longest = longest;
+    r.level = block.top;
+    r.depth = L;
+    r.parent = parent;
+    r.stride = s.stride;
+    r.layers = s.layers.data();
+    for (auto* list : {&states_}) list->resize(L + 1);
+    for (auto& list : layer_tables_) list.resize(L + 1);
+    for (int64_t f = 0; f <= L; ++f) {
+      const int64_t g = block.top + f;
+      states_[f] = model_.size(g);
+      for (int kind = 0; kind < 3 && f > 0; ++kind) layer_tables_[kind][f] = table(kind, g);
+      const bool free = f > 0 && f < L;
+      layer_tables_[3][f] = free ? table(3, g) : NestedTable();
+      layer_tables_[4][f] = free ? table(4, g) : NestedTable();
+    }
+    r.states = states_.data();
+    r.transit = layer_tables_[0].data();
+    r.init = layer_tables_[1].data();
+    r.end = layer_tables_[2].data();
+    r.first = layer_tables_[3].data();
+    r.last = layer_tables_[4].data();
+    r.low = view_->low;
+    r.high = view_->high;
+    r.cells = tables_.cells[block.bottom].first.data();
+    r.reach = tables_.cells[block.bottom].longest;
+    r.child = children_[b].weight.data() + s.offset;
+    r.child_stride = block.child_stride;
+    r.child_exponent = children_[b].exponent.data() + parent;
+    r.child_low = children_[b].low.data() + parent;
+    r.parents = model_.size(block.top);
+    double** const rows_of[] = {&r.before, &r.after, &r.rest, &r.ahead};
+    int64_t** const exponents_of[] = {&r.before_k, &r.after_k, &r.rest_k, &r.ahead_k};
+    int64_t** const lows_of[] = {&r.before_low, &r.after_low, &r.rest_low, &r.ahead_low};
+    for (int k = 0; k < 4; ++k) {
+      grow(rows_[k], rows * s.stride);
+      grow(exponents_[k], rows);
+      grow(lows_[k], rows);
+      *rows_of[k] = rows_[k].data();
+      *exponents_of[k] = exponents_[k].data();
+      *lows_of[k] = lows_[k].data();
+    }
+    grow(ends_, rows);
+    grow(outside_, rows);
+    r.ends = ends_.data();
+    r.outside = outside_.data();
+    // scratch: padded rows, with room for a whole vector beyond the last group
+    const int64_t wide = (s.widest + 7) / 4 * 4;
+    double*** const layers_of[] = {&r.up, &r.down, &r.x, &r.bu, &r.bd};
+    int64_t** const layer_exponents_of[] = {&r.up_k, &r.down_k, &r.x_k, &r.bu_k, &r.bd_k};
+    for (int k = 0; k < 5; ++k) {
+      grow(layer_rows_[k], (L + 1) * wide);
+      layer_pointers_[k].resize(L + 1);
+      grow(layer_exponents_[k], L + 1);
+      for (int64_t f = 0; f <= L; ++f) layer_pointers_[k][f] = layer_rows_[k].data() + f * wide;
+      *layers_of[k] = layer_pointers_[k].data();
+      *layer_exponents_of[k] = layer_exponents_[k].data();
+    }
+    grow(row_, wide);
+    r.row = row_.data();
+  }
+
+  template <class T>
+  static void grow(std::vector<T>& v, int64_t size) {
+    if (static_cast<int64_t>(v.size()) < size) v.resize(static_cast<size_t>(size));
+  }
+
+  NestedLogOutside log_run(int64_t b) const {
+    return NestedLogOutside(model_, *view_, model_.blocks()[b], tables_);
+  }
+
+  // fills ends_; true: in linear space
+  bool forward(int64_t b, int64_t start, int64_t longest, int64_t parent) {
+    const std::array<int64_t, 3> key = {b, start, parent};
+    if (key == kept_ && run_.longest == longest) return true;
+    set_up(b, start, longest, parent);
+    kept_ = {-1, -1, -1};
+    if (!general_log_ && kernels().nested_forward(run_)) {
+      kept_ = key;
+      return true;
+    }
+    escaped_ = true;
+    NestedLogOutside log = log_run(b);
+    log.forward(start, longest, parent, log_rows_);
+    std::copy(log_rows_.ends.begin(), log_rows_.ends.end(), ends_.begin());
+    return false;
+  }
+
+  template <class Posterior>
+  void outside(int64_t b, int64_t start, int64_t longest, int64_t parent, const Posterior& posterior, NestedAnswer& answer) {
+    const NestedBlock& block = model_.blocks()[b];
+    const bool linear = forward(b, start, longest, parent);
+    for (int64_t n = 1; n <= longest; ++n) {
+      const double q = posterior(n);
+      outside_[n] = q > 0.0 ? std::log(q) - ends_[n] : kNothing;
+    }
+    const int64_t L = block.depth();
+    sink_.segments = posterior_[block.bottom].data();
+    sink_.starts.assign(L + 1, nullptr);
+    sink_.stops.assign(L + 1, nullptr);
+    sink_.transit.resize(L + 1);
+    sink_.init.resize(L + 1);
+    sink_.end.resize(L + 1);
+    for (int64_t f = 1; f <= L; ++f) {
+      const int64_t g = block.top + f;
+      if (f < L) {
+        sink_.starts[f] = starts_[g].data();
+        sink_.stops[f] = stops_[g].data();
+      }
+      sink_.transit[f] = answer.transit[g];
+      sink_.init[f] = answer.init[g];
+      sink_.end[f] = answer.end[g];
+    }
+    if (linear) {
+      run_.segments = sink_.segments;
+      run_.starts = sink_.starts.data();
+      run_.stops = sink_.stops.data();
+      run_.transit_e = sink_.transit.data();
+      run_.init_e = sink_.init.data();
+      run_.end_e = sink_.end.data();
+      if (kernels().nested_backward(run_)) return;
+    }
+    escaped_ = true;
+    NestedLogOutside log = log_run(b);
+    log.forward(start, longest, parent, log_rows_);
+    log.backward(log_rows_, outside_.data(), sink_);
+  }
+
+  // zeroed posteriors
+  void open(const NestedAnswer&) {
+    const int64_t T = view_->length;
+    for (const NestedBlock& block : model_.blocks()) {
+      const int64_t e = block.bottom;
+      posterior_[e].assign(tables_.value[e].size(), 0.0);
+      for (int64_t g = block.top + 1; g <= e; ++g) {
+        starts_[g].assign(static_cast<size_t>(T * model_.size(g)), 0.0);
+        stops_[g].assign(static_cast<size_t>(T * model_.size(g)), 0.0);
+      }
+    }
+  }
+
+  // labels, boundaries and the parts of persistence, out of segments (timed levels) or starts and stops (free ones)
+  void close(NestedAnswer& answer) {
+    const int64_t T = view_->length;
+    for (int64_t g = 1; g < model_.levels(); ++g) {
+      const int64_t S = model_.size(g);
+      double *starts = starts_[g].data(), *stops = stops_[g].data();
+      bool single = false;
+      if (!model_.free(g)) {
+        const NestedCells& cells = tables_.cells[g];
+        single = cells.longest <= 1;
+        for (int64_t t = 0; t < T; ++t)
+          for (int64_t m = 1; m <= cells.extent(t); ++m) {
+            const double* q = posterior_[g].data() + (cells.first[t] + m - 1) * S;
+            for (int64_t s = 0; s < S; ++s) {
+              starts[t * S + s] += q[s];
+              stops[(t + m - 1) * S + s] += q[s];
+            }
+            if (answer.spans[g]) std::copy(q, q + S, answer.spans[g] + (t * answer.spans_stride[g] + m - 1) * S);
+            if (answer.length[g])
+              for (int64_t s = 0; s < S; ++s) answer.length[g][(m - 1) * S + s] += q[s];
+          }
+      }
+      for (int64_t t = 0; t < T; ++t)
+        for (int64_t s = 0; s < S; ++s) {
+          const double start = starts[t * S + s], stop = stops[t * S + s];
+          if (answer.labels[g]) {
+            double q = start;
+            if (!single && t > 0) q += answer.labels[g][(t - 1) * S + s] - stops[(t - 1) * S + s];
+            // a difference of sums: what is left of nothing is nothing
+            answer.labels[g][t * S + s] = q > 1e-15 || start > 0.0 || stop > 0.0 ? (q > 0.0 ? q : 0.0) : 0.0;
+          }
+          if (answer.boundaries[g]) answer.boundaries[g][t] += stop;
+          if (answer.start[g]) answer.start[g][t * answer.start_stride[g] + s] += start;
+          if (answer.stop[g]) answer.stop[g][t * answer.stop_stride[g] + s] += stop;
+        }
+    }
+  }
+
+  const NestedModel& model_;
+  const NestedFixed& fixed_;
+  const NestedView* view_ = nullptr;
+  NestedFixed own_;
+  NestedTables<LogSum> tables_;
+  std::vector<Children> children_;
+  std::vector<std::vector<double>> posterior_, starts_, stops_;
+  NestedRun run_;
+  NestedSink sink_;
+  NestedRows<LogSum> log_rows_;
+  std::vector<int64_t> states_;
+  std::vector<NestedTable> layer_tables_[5];
+  std::vector<double> rows_[4], ends_, outside_, layer_rows_[5], row_;
+  std::vector<int64_t> exponents_[4], lows_[4], layer_exponents_[5];
+  std::vector<double*> layer_pointers_[5];
+  std::array<int64_t, 3> kept_ = {-1, -1, -1};
+  bool escaped_ = false, general_log_ = false;
+};
+
+}  // namespace scansion

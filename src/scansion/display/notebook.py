@@ -1,0 +1,152 @@
+"""What notebooks show: sequences in the form of the estimators' answers, lattices, trajectories."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from scansion.display.answers import as_columns, as_levels
+from scansion.display.charts import histogram
+from scansion.display.markup import element, join, number
+from scansion.display.page import Page
+from scansion.display.palette import Palette
+from scansion.display.sequence import Sequence, chip, sequence_body
+
+__all__ = ["compressed_html", "display", "lattice_html"]
+
+_LONGEST = 1000  # positions up to which a lattice shows more than its name
+_MOST_LABELS = 100
+
+
+def display(
+    tokens: Iterable[Any],
+    answer: Any = (),
+    *,
+    marginals: Any = None,
+    labels: Iterable[Any] | None = None,
+    alternatives: Iterable[tuple[Any, float]] = (),
+    level_names: Iterable[str] | None = None,
+    scheme: str | None = None,
+    title: str | None = None,
+) -> Page:
+    """A sequence with its segments, for a notebook or a file: ``sc.display(...)``.
+
+    Parameters
+    ----------
+    tokens : iterable
+        T of them, shown by `str`.
+    answer : list
+        As the estimators predict it: T labels, segments ``(start, stop, label)``, or several levels of such segments,
+        the top first, as a list of lists or a dict by name.
+    marginals : (T, L), or list of T dicts label -> probability, optional
+        Or a dict of such lists by level, of which the last is shown.
+    labels : iterable, optional
+        Names of the columns of `marginals`.
+    alternatives : iterable of (answer, probability), optional
+        Also with log probabilities, which are not above 0: as `predict_kbest` returns them.
+    level_names : iterable of str, optional
+        The names in a dict unless given.
+    scheme : str, optional
+        How T labels make segments, see `scansion.schemes.segments`; None: each token is one.
+    title : str, optional
+
+    Returns
+    -------
+    Page
+        Shown by notebooks; ``.save(path)`` writes it, ``.html`` is the document.
+
+    Examples
+    --------
+    >>> page = display(["the", "old", "man"], [(0, 3, "NP")], marginals=[{"NP": 0.9, "O": 0.1}] * 3)
+    >>> page.title
+    'Sequence'
+    """
+    words = [str(token) for token in tokens]
+    table, names = as_columns(marginals, labels)
+    if level_names is None and isinstance(answer, Mapping):
+        level_names = [str(name) for name in answer]
+    entry = Sequence(
+        words,
+        as_levels("answer", answer, len(words), scheme),
+        level_names=None if level_names is None else list(level_names),
+        alternatives=[
+            (as_levels(f"alternatives[{i}]", other, len(words), scheme), _probability(value))
+            for i, (other, value) in enumerate(alternatives)
+        ],
+        marginals=table,
+        labels=names,
+    )
+    return Page(title or "Sequence", sequence_body([entry], title))
+
+
+def _probability(value: float) -> float:
+    """A probability, of itself or of its logarithm."""
+    return math.exp(value) if value <= 0 else float(value)
+
+
+# ---- lattices --------------------------------------------------------------------------------------------------------
+
+
+def lattice_html(lattice: Any) -> str | None:
+    """A lattice's best configuration, marginals and alternatives; None where a name must do."""
+    size = len(lattice)
+    if not 0 < size <= _LONGEST:
+        return None
+    try:
+        best = lattice.kbest(4)
+        probabilities = lattice.marginals().labels
+        log_z, entropy = lattice.log_partition(), lattice.entropy()
+    except ValueError:  # nothing is possible: its name is all that there is to show
+        return None
+    if isinstance(probabilities, list):
+        probabilities = probabilities[-1]
+    if probabilities.shape[1] > _MOST_LABELS:
+        return None
+    page = display(
+        range(size),
+        best[0][0],
+        marginals=np.clip(probabilities, 0.0, 1.0),
+        alternatives=[(config, math.exp(min(score - log_z, 0.0))) for config, score in best],
+    )
+    facts = (
+        f"{lattice!r}: log Z {number(log_z, 6)}, entropy {number(entropy, 4)} nats, best score {number(best[0][1], 6)}"
+    )
+    return Page(repr(lattice), join([element("p", facts), page.body]))._repr_html_()
+
+
+def compressed_html(compressed: Any) -> str | None:
+    """Trajectories of a lattice: their lengths, and the most probable ones."""
+    if not 0 < compressed.max_length <= _LONGEST or compressed.n_labels > _MOST_LABELS:
+        return None
+    lengths = compressed.lengths
+    shown = np.flatnonzero(lengths > 1e-4)
+    if not len(shown):
+        return None
+    low, high = int(shown[0]), int(shown[-1])
+    best = compressed.best(5, budget=2000)
+    palette = Palette(range(compressed.n_labels))
+    rows = [
+        element(
+            "tr",
+            element("td", f"{p:.4f}", class_="number"),
+            element("td", *(part for y in trajectory[:40] for part in (chip(palette, y), " "))),
+        )
+        for trajectory, p in best
+    ]
+    head = element("tr", element("th", "Probability", scope="col"), element("th", "Trajectory", scope="col"))
+    chart = histogram(lengths[low : high + 1], "", "Probability of each length", first=low)
+    body = join(
+        [
+            element("p", repr(compressed)),
+            element(
+                "div",
+                element("figure", chart, element("figcaption", "Probability of each length of the trajectory")),
+                element("div", element("table", element("thead", head), element("tbody", *rows)), class_="scroll"),
+                class_="two",
+            ),
+        ]
+    )
+    return Page("Trajectories", body)._repr_html_()

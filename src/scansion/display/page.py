@@ -1,0 +1,75 @@
+"""A page: everything in one file, shown by browsers, notebooks and printers."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from scansion.display import palette
+from scansion.display.markup import Markup, element, escape, join
+
+__all__ = ["Page"]
+
+# what the page may do: nothing but its own styles and scripts, no connection to anywhere
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("scansion.display").joinpath(name).read_text(encoding="utf-8")
+
+
+def _style() -> Markup:
+    return element("style", Markup(_asset("page.css") + palette.style()))
+
+
+def _script() -> Markup:
+    return element("script", Markup(_asset("page.js")))
+
+
+class Page:
+    """A self-contained page; a notebook shows it by itself.
+
+    Parameters
+    ----------
+    title : str
+    body : Markup
+        What the page shows, in HTML.
+    """
+
+    def __init__(self, title: str, body: Markup) -> None:
+        self.title = title
+        self.body = body
+
+    @property
+    def html(self) -> str:
+        """The page as a document."""
+        head = join(
+            [
+                Markup('<meta charset="utf-8">'),
+                Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+                Markup(f'<meta http-equiv="Content-Security-Policy" content="{escape(_POLICY)}">'),
+                Markup('<meta name="color-scheme" content="light dark">'),
+                element("title", self.title),
+                _style(),
+            ],
+            "\n",
+        )
+        root = element("div", self.body, class_="scansion page")
+        body = f"<body>\n{root}\n{_script()}\n</body>"
+        return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n{body}\n</html>\n'
+
+    def _repr_html_(self) -> str:
+        """A fragment for notebooks: styles hold for it alone, and it is readable without its script."""
+        return element("div", _style(), self.body, _script(), class_="scansion cell-output")
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the document; returns where it is."""
+        target = Path(path)
+        target.write_text(self.html, encoding="utf-8")
+        return target
+
+    def __repr__(self) -> str:
+        return f"Page({self.title!r}, {len(self.html):,} characters)"

@@ -1,0 +1,277 @@
+"""Plots by matplotlib, which the extra ``scansion[plot]`` brings: marginals, segments, lengths, training.
+
+Each function draws on the Axes that it is given, or on those of a new figure, and returns them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from scansion.display.answers import as_columns, as_levels
+from scansion.display.palette import HUES, LIGHT, OUTSIDE, Palette
+
+__all__ = ["lengths", "marginals", "segments", "training"]
+
+_INK, _QUIET, _BLUE, _ORANGE = "#1b1f24", "#59626d", "#1f5fae", "#b3541e"
+_NAMED_TOKENS = 60  # up to so many have their names below the axis
+
+
+def _axes(ax: Any, width: float, height: float) -> Any:
+    """The given Axes, or new ones of that size in inches."""
+    if ax is not None:
+        return ax
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("scansion.plot needs matplotlib: pip install 'scansion[plot]'") from error
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def marginals(
+    marginals: Any,
+    tokens: Iterable[Any] | None = None,
+    labels: Iterable[Any] | None = None,
+    *,
+    answer: Any = None,
+    colorbar: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Heat map of label probabilities: one row a label, one column a token.
+
+    Parameters
+    ----------
+    marginals : (T, L), or list of T dicts label -> probability, or a lattice's marginals
+    tokens : iterable, optional
+        Names of the T columns.
+    labels : iterable, optional
+        Names of the L rows.
+    answer : optional
+        A configuration, in the forms of `scansion.display`, to be outlined.
+    colorbar : bool
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    table, names = as_columns(getattr(marginals, "labels", marginals), labels)
+    if table is None or table.ndim != 2:
+        raise ValueError("marginals must have the shape (T, L)")
+    size, n = table.shape
+    names = [str(y) for y in range(n)] if names is None else names
+    words = None if tokens is None else [str(token) for token in tokens]
+    if len(names) != n or (words is not None and len(words) != size):
+        raise ValueError(f"marginals have the shape {table.shape}: give {size} tokens and {n} labels")
+    outlined = [] if answer is None else as_levels("answer", answer, size)
+    ax = _axes(ax, min(max(4.0, 0.26 * size + 1.8), 14.0), min(max(1.8, 0.26 * n + 1.2), 9.0))
+    image = ax.imshow(table.T, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0, interpolation="nearest")
+    ax.set_yticks(range(n), [_plain(name) for name in names])
+    _token_axis(ax, words, size)
+    if outlined:
+        row = {name: y for y, name in enumerate(names)}
+        for start, stop, label in outlined[-1]:
+            if str(label) in row:
+                _box(
+                    ax, start - 0.5, row[str(label)] - 0.5, stop - start, 1.0, fill=False, edgecolor=_INK, linewidth=1.1
+                )
+    if colorbar:
+        ax.figure.colorbar(image, ax=ax, label="probability", pad=0.015)
+    return ax
+
+
+def segments(
+    answer: Any,
+    tokens: Iterable[Any] | None = None,
+    *,
+    level_names: Sequence[str] | None = None,
+    ax: Any = None,
+) -> Any:
+    """Timeline of segments, nested levels as stacked bars with the root on top.
+
+    Parameters
+    ----------
+    answer : list
+        Segments ``(start, stop, label)``, a list of such lists, root first, or one label a token.
+    tokens : iterable, optional
+        Names of the positions.
+    level_names : sequence of str, optional
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    words = None if tokens is None else [str(token) for token in tokens]
+    given = answer.tolist() if isinstance(answer, np.ndarray) else list(answer)
+    levels = as_levels("answer", given, len(given) if words is None else len(words))
+    size = max((stop for level in levels for _, stop, _ in level), default=0) if words is None else len(words)
+    depth = len(levels)
+    if level_names is not None and len(level_names) != depth:
+        raise ValueError(f"level_names has {len(level_names)} names for {depth} levels")
+    width = min(max(5.0, 0.3 * size + 1.0), 14.0)
+    mine = ax is None
+    ax = _axes(ax, width, 0.5 * max(depth, 1) + 0.9)
+    room = ax.get_position().width * ax.figure.get_figwidth() * 72 / max(size, 1)  # points for a position, about
+    palette = Palette(label for level in levels for _, _, label in level)
+    named: set[str] = set()
+    for d, level in enumerate(levels):
+        for start, stop, label in level:
+            hue, tint, hatch = _colour(palette.add(label))
+            patch = _box(ax, start, d + 0.08, stop - start, 0.84, facecolor=tint, edgecolor=hue, linewidth=1.2)
+            patch.set_hatch(hatch)
+            text = str(label)
+            if 6.2 * len(text) + 4 <= room * (stop - start):
+                named.add(text)
+                behind = {"facecolor": tint, "edgecolor": "none", "pad": 1.2} if hatch else None
+                middle = (start + stop) / 2
+                ax.text(middle, d + 0.5, _plain(text), ha="center", va="center", fontsize=9, color=_INK, bbox=behind)
+    ax.set_xlim(0, max(size, 1))
+    ax.set_ylim(max(depth, 1), 0)
+    ax.set_yticks([d + 0.5 for d in range(depth)], level_names if level_names is not None else [""] * depth)
+    ax.tick_params(axis="y", length=0)
+    for side in ("top", "left", "right"):
+        ax.spines[side].set_visible(False)
+    _token_axis(ax, words, size, 0.5)
+    unnamed = [label for label in dict.fromkeys(str(y) for level in levels for _, _, y in level) if label not in named]
+    if unnamed:
+        from matplotlib.patches import Patch
+
+        looks = [_colour(palette.add(label)) for label in unnamed]
+        handles = [
+            Patch(facecolor=tint, edgecolor=hue, hatch=hatch, label=_plain(label))
+            for label, (hue, tint, hatch) in zip(unnamed, looks, strict=True)
+        ]
+        columns = max(1, int(10 * ax.figure.get_figwidth() / (max(map(len, unnamed)) + 6)))
+        if mine:  # room for it
+            ax.figure.set_figheight(ax.figure.get_figheight() + 0.22 * math.ceil(len(unnamed) / columns))
+        ax.legend(
+            handles=handles,
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=columns,
+            frameon=False,
+            fontsize=9,
+            columnspacing=1.2,
+        )
+    return ax
+
+
+def lengths(lengths: Any, *, ax: Any = None) -> Any:
+    """Distribution of the lengths of trajectories, with its mean.
+
+    Parameters
+    ----------
+    lengths : Compressed, or (C + 1,)
+        ``lattice.compressed()``, or its ``lengths``: index c holds P(length c).
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    p = np.asarray(getattr(lengths, "lengths", lengths), np.float64)
+    if p.ndim != 1 or not len(p) or not (np.isfinite(p) & (p >= 0)).all():
+        raise ValueError(f"lengths must be probabilities of the lengths 0, 1, ..., got an array of shape {p.shape}")
+    total = float(p.sum())
+    if total <= 0:
+        raise ValueError("lengths are all 0: no trajectory is that short")
+    shown = np.flatnonzero(p > 1e-4 * p.max())
+    low, high = int(shown[0]), int(shown[-1])
+    mean = float(p @ np.arange(len(p))) / total
+    ax = _axes(ax, 6.0, 3.2)
+    ax.bar(np.arange(low, high + 1), p[low : high + 1], width=0.86 if high - low < 80 else 1.0, color=_BLUE)
+    ax.axvline(mean, color=_ORANGE, linestyle="--", linewidth=1.4, label=f"mean {mean:.2f}")
+    ax.set_xlabel("length of the trajectory")
+    ax.set_ylabel("probability")
+    _whole_numbers(ax)
+    ax.legend(frameon=False)
+    _open(ax)
+    return ax
+
+
+def training(log: Any, *, ax: Any = None) -> Any:
+    """Training curve: the loss over iterations and, where there are any, scores on development data.
+
+    Parameters
+    ----------
+    log : fitted estimator, or its ``training_log_``
+    ax : matplotlib Axes, optional
+        The scores have an axis of their own on the right.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    entries = list(getattr(log, "training_log_", log))
+    if not entries or not all(isinstance(entry, Mapping) for entry in entries):
+        raise ValueError(
+            "log holds no iterations: give an estimator that was fitted here (model files do not hold them)"
+        )
+    at = [entry["iteration"] for entry in entries]
+    losses = [entry["loss"] for entry in entries]
+    ax = _axes(ax, 6.0, 3.2)
+    marker = "o" if len(at) == 1 else None
+    ax.plot(at, losses, color=_BLUE, linewidth=1.8, marker=marker, label="loss")
+    ax.set_xlabel("iteration")
+    ax.set_ylabel("loss")
+    _whole_numbers(ax)
+    _open(ax)
+    scored = [
+        (i, entry["dev_score"]) for i, entry in zip(at, entries, strict=True) if entry.get("dev_score") is not None
+    ]
+    if scored:
+        other = ax.twinx()
+        other.plot(*zip(*scored, strict=True), color=_ORANGE, linewidth=1.6, linestyle="--", label="development score")
+        other.set_ylabel("development score")
+        for side in ("top", "left"):
+            other.spines[side].set_visible(False)
+        handles = [*ax.get_legend_handles_labels()[0], *other.get_legend_handles_labels()[0]]
+        ax.legend(handles=handles, frameon=False, loc="center right")
+    return ax
+
+
+def _colour(number: int) -> tuple[str, str, str | None]:
+    """Hue, tint and hatch of a label's number."""
+    if number < 0:
+        return (*OUTSIDE[0], None)
+    return (*LIGHT[number % HUES], "///" if number // HUES % 2 else None)
+
+
+def _box(ax: Any, x: float, y: float, width: float, height: float, **look: Any) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return ax.add_patch(Rectangle((x, y), width, height, **look))
+
+
+def _plain(text: Any, most: int = 40) -> str:
+    """A text that matplotlib does not read as mathematics, cut to so many letters."""
+    name = str(text)
+    return (name if len(name) <= most else name[: most - 1] + "\u2026").replace("$", r"\$")
+
+
+def _whole_numbers(ax: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _open(ax: Any) -> None:
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _token_axis(ax: Any, words: list[str] | None, size: int, shift: float = 0.0) -> None:
+    """Names below the axis where there is room for them, numbers elsewhere."""
+    if words is not None and size <= _NAMED_TOKENS:
+        names = [_plain(word, 16) for word in words]
+        ax.set_xticks([t + shift for t in range(size)], names, rotation=55, ha="right", rotation_mode="anchor")
+        ax.tick_params(axis="x", length=0)
+        return
+    step = 10 ** max(0, math.floor(math.log10(max(size, 1) / 2)))
+    step = step if size / step <= 12 else 5 * step if size / step > 24 else 2 * step
+    ax.set_xticks([t + shift for t in range(0, size, step)], [str(t) for t in range(0, size, step)])
+    ax.set_xlabel("position", color=_QUIET)
