@@ -157,7 +157,8 @@ def run(args: Any) -> int:
     begun = time.perf_counter()
     check_target(args.output)
     kind, parameters = _parameters(args)
-    kind(**parameters)._settings()  # says what is wrong with them before the work begins
+    trial = {"levels": ["level0", "level1"]} if args.model == "hierarchical" else {}
+    kind(**trial | parameters)._settings()  # says what is wrong with them before the work begins
     reader = _Reader(args)
     data = _Sequences()
     for path in args.data:
