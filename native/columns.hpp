@@ -41,6 +41,7 @@ class Columns {
   static Columns parse(std::string_view block, const ColumnFormat& format, int64_t expected, int64_t line) {
     Columns out;
     out.text.assign(block);
+    out.first_line = line;
     out.width_ = expected;
     const std::string_view text = out.text;
     const auto size = static_cast<int64_t>(text.size());
@@ -81,6 +82,7 @@ class Columns {
   std::vector<Cell> cells;
   std::vector<Line> lines;
   std::vector<int64_t> offsets = {0};  // (B + 1,) tokens of each sequence
+  int64_t first_line = 1;              // the number of the first of `lines`
 
  private:
   void add_line(int64_t begin, int64_t eol, int64_t next, const ColumnFormat& format, int64_t number) {

@@ -631,7 +631,7 @@ def test_two_levels(ok, here):
         (["tag", "crf", "test.txt", "--compressed", "--kbest", "2"], 2, "does not go with"),
         (["tag", "crf", "test.txt", "--kbest", "2", "--marginals"], 2, "does not go with"),
         (["tag", "crf", "test.txt", "--kbest", "0"], 2, "from 1 on"),
-        (["tag", "crf", "test.txt", "-o", "no/such/file"], 1, "no/such/file"),
+        (["tag", "crf", "test.txt", "-o", "no/such/file"], 1, "no such directory"),
         (["tag", "damaged", "test.txt"], 1, "damaged"),
         (["tag", "crf", "one.crfsuite", "--format", "jsonl"], 1, "one.crfsuite:1: the line is not JSON"),
         (["evaluate", "crf", "empty.txt"], 1, "there are no sequences"),
@@ -642,6 +642,12 @@ def test_two_levels(ok, here):
         (["convert", "one.crfsuite", "--to", "columns"], 1, "can not be written as columns"),
         (["convert", "one.crfsuite", "--to", "jsonl", "-t", "template"], 2, "has attributes already"),
         (["completion", "tcsh"], 2, "invalid choice"),
+        (["tag", "crf", "words.txt", "-o", "words.txt"], 2, "words.txt would be overwritten"),
+        (["convert", "words.txt", "./words.txt"], 2, "would be overwritten"),
+        (["train", "train.txt", "-o", "train.txt"], 2, "train.txt would be overwritten"),
+        (["train", "bad-tags.txt", "-o", "m", "--model", "semicrf", "--scheme", "iob2"], 1, "bad-tags.txt:3: in"),
+        (["tag", "crf", "words.txt", "-j", "-2"], 1, "n_jobs"),
+        (["inspect", "crf", "--nothing"], 2, "unrecognized arguments: --nothing"),
         ([], 2, "required: VERB"),
     ],
 )  # fmt: skip
@@ -652,6 +658,7 @@ def test_what_can_be_wrong(call, here, arguments, code, message):
     (here / "bad-template").write_text("U:%x[0]\n")
     (here / "wide-template").write_text("U:%x[0,9]\n")
     (here / "label-template").write_text("U:%x[0,2]\n")
+    (here / "bad-tags.txt").write_text("a D O\n\nb D NP\n")
     (here / "one.crfsuite").write_text("A\tw=1\n")
     (here / "words.jsonl2").write_text('{"tokens": [["a", "D"]]}\n')
     model = bytearray((here / "crf").read_bytes())
@@ -661,12 +668,15 @@ def test_what_can_be_wrong(call, here, arguments, code, message):
     assert found == code, err
     assert message in err and err.count("\n") == 1 and "Traceback" not in err
     assert arguments[:1] != ["train"] or not (here / "m").exists()
+    assert (here / "train.txt").read_text() == columns(sentences(30))
 
 
 def test_help_has_an_example_for_each_verb(call):
     for verb in VERBS:
+        if verb == "demo":
+            pytest.importorskip("scansion.demo")
         code, out, _ = call(verb, "--help")
-        assert code == 0 and f"scansion {verb}" in out and "example: " in out
+        assert code == 0 and f"scansion {verb}" in out and ("example: " in out or verb == "demo")
     code, out, _ = call("--help")
     assert code == 0 and all(verb in out for verb in VERBS)
 

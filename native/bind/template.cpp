@@ -151,6 +151,13 @@ void bind_template(nb::module_& m) {
              return out;
            },
            nb::sig("def row_texts(self) -> list[str]"), "The line of each token.")
+      .def("line",
+           [](const Columns& c, int64_t row) {
+             for (size_t i = 0; i < c.lines.size(); ++i)
+               if (c.lines[i].row == row) return c.first_line + static_cast<int64_t>(i);
+             return int64_t{0};
+           },
+           nb::arg("row"), "Number of the line of a token, for errors; 0 if it has none.")
       .def("column", &coded_column, nb::arg("index"),
            nb::sig("def column(self, index: int) -> tuple[numpy.typing.NDArray[numpy.int32], list[str]]"),
            "Numbers of a column's cells (N,) in order of first appearance, and the cells by number.")

@@ -32,7 +32,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         # --help before a verb is about all of them
         verb = next((a for a in arguments if not a.startswith("-") or a in ("-h", "--help")), None)
-        args = build_parser(verb).parse_args(arguments)
+        # what the demonstration is told is its own business
+        args, rest = build_parser(verb).parse_known_args(arguments)
+        if rest and verb != "demo":
+            raise UsageError(f"unrecognized arguments: {' '.join(rest)}")
+        args.rest = rest
+    except UsageError as error:
+        return _say(f"{error} (see scansion {verb} --help)", None, 2)
     except SystemExit as stop:  # help, version or an error: the parser has said it
         return stop.code if isinstance(stop.code, int) else 2
     try:

@@ -14,7 +14,7 @@ from scansion.formats.base import FormatError, format_of
 from scansion.reading import Reading
 from scansion.template import BUILT_IN, Template
 
-__all__ = ["given_template", "load_model", "note", "open_output", "reading_for", "write_text"]
+__all__ = ["check_target", "given_template", "load_model", "note", "open_output", "reading_for", "write_text"]
 
 
 def note(message: str) -> None:
@@ -76,8 +76,11 @@ def write_text(path: str, text: str) -> None:
         file.write(text.encode())
 
 
-def check_target(path: str) -> None:
-    """Raise before the work is done if a file can not be written where it is to go."""
+def check_target(path: str, *sources: str) -> None:
+    """Raise before the work is done if a file can not be written where it is to go, or would overwrite a source."""
+    for source in sources:
+        if os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
+            raise UsageError(f"{path} would be overwritten while it is read; write to another file")
     directory = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(directory):
         raise FileNotFoundError(2, "no such directory", directory)

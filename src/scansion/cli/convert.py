@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scansion.cli import UsageError
-from scansion.cli.common import given_template, open_output
+from scansion.cli.common import check_target, given_template, open_output
 from scansion.cli.parser import labels_given
 from scansion.data import Vocabulary
 from scansion.formats import Block, FormatError, Reading, format_of, read
@@ -51,6 +51,8 @@ def run(args: Any) -> int:
         raise UsageError("--spans goes with --to jsonl")
     if template is not None and target == "columns":
         raise UsageError("columns hold words, not attributes: a template goes with --to crfsuite or --to jsonl")
+    if args.target != "-":
+        check_target(args.target, args.source)
     scheme = None if args.from_scheme == "auto" else args.from_scheme
     write = {"columns": _columns, "crfsuite": _items, "jsonl": _object}[target]
     with open_output(args.target) as out:

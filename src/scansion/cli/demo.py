@@ -11,4 +11,7 @@ def run(args: Any) -> int:
     """Hand over to the demonstration."""
     from scansion.demo import main
 
-    return int(main(args.arguments))
+    try:
+        return int(main(args.rest))
+    except SystemExit as stop:  # its own help, or an error in its arguments
+        return stop.code if isinstance(stop.code, int) else 2

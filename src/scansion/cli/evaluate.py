@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from scansion.cli.common import load_model, reading_for
+from scansion.cli.common import load_model, reading_for, write_text
 from scansion.cli.tagger import Tagger
 from scansion.formats import FormatError, read
 from scansion.formats.blocks import cut
@@ -49,10 +49,10 @@ def run(args: Any) -> int:
         reports.append(_report(truth[level], guess[level], scheme, tagger.segmental or scheme != "plain"))
     if args.json:
         figures = [numbers for numbers, _ in reports]
-        print(json.dumps(figures[0] if count == 1 else {"levels": figures}, ensure_ascii=False))
+        write_text("-", json.dumps(figures[0] if count == 1 else {"levels": figures}, ensure_ascii=False) + "\n")
         return 0
     for level, (_, text) in enumerate(reports):
-        print((f"level {level}:\n" if count > 1 else "") + text, end="")
+        write_text("-", (f"level {level}:\n" if count > 1 else "") + text)
     return 0
 
 

@@ -15,7 +15,7 @@ __all__ = ["run"]
 def run(args: Any) -> int:
     """Show the model as text, JSON or a page."""
     if args.html is not None:
-        check_target(args.html)
+        check_target(args.html, args.model)
     model = load_model(args.model)
     if args.html is not None:
         from scansion.display import report_page
@@ -25,9 +25,9 @@ def run(args: Any) -> int:
         return 0
     summary = _summary(model, args.top)
     if args.json:
-        print(json.dumps(summary, ensure_ascii=False))
+        write_text("-", json.dumps(summary, ensure_ascii=False) + "\n")
     else:
-        print(_text(summary), end="")
+        write_text("-", _text(summary))
     return 0
 
 

@@ -128,6 +128,7 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
             description=summary[0].upper() + summary[1:] + ".",
             epilog=f"example: {example}",
             parents=[everywhere],
+            add_help=name != "demo",
         )
         add(verb)
     return parser
@@ -314,7 +315,7 @@ def _convert(parser: argparse.ArgumentParser) -> None:
 
 
 def _demo(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    """Nothing: its arguments, help among them, are handed over."""
 
 
 def _completion(parser: argparse.ArgumentParser) -> None:

@@ -25,8 +25,10 @@ def run(args: Any) -> int:
         raise UsageError("--compressed gives trajectories alone: it does not go with --kbest, --marginals or --html")
     if args.kbest and (args.marginals or args.all_marginals):
         raise UsageError("--kbest gives probabilities of whole sequences: it does not go with --marginals")
+    if args.output != "-":
+        check_target(args.output, args.file, args.model)
     if args.html is not None:
-        check_target(args.html)
+        check_target(args.html, args.file, args.model)
     model = load_model(args.model)
     reading = reading_for(model, args, args.file)
     tagger = Tagger(model, reading, args.jobs)

@@ -155,9 +155,10 @@ class _Reader:
 def run(args: Any) -> int:
     """Train a model and save it."""
     begun = time.perf_counter()
-    check_target(args.output)
+    check_target(args.output, *args.data, *filter(None, (args.dev, args.template)))
     kind, parameters = _parameters(args)
-    kind(**parameters)._settings()  # says what is wrong with them before the work begins
+    trial = {"levels": ["level0", "level1"]} if args.model == "hierarchical" else {}
+    kind(**trial | parameters)._settings()  # says what is wrong with them before the work begins
     reader = _Reader(args)
     data = _Sequences()
     for path in args.data:

@@ -93,6 +93,12 @@ class Block:
             raise FormatError(self.path, None, f"there is no column {index}: the file has {width} columns")
         return index % width
 
+    def line(self, b: int, t: int = 0) -> int | None:
+        """The line of a token, or of its sequence, for errors."""
+        if len(self.numbers):
+            return self.numbers[b]
+        return None if self.rows is None else self.rows.line(int(self.offsets[b]) + t) or None
+
     def dataset(self, template: Template | None, vocabulary: Vocabulary, frozen: bool) -> Dataset:
         """The attributes by number."""
         if self.rows is None:

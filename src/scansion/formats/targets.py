@@ -50,7 +50,7 @@ def labels_of(block: Block, partial: bool, scheme: str | None, level: int = 0) -
             try:
                 result.append(schemes.encode(spans, size, scheme or "iob2", outside=OUTSIDE))
             except ValueError as error:
-                raise FormatError(block.path, block.numbers[b], str(error)) from None
+                raise FormatError(block.path, block.line(b), str(error)) from None
         else:
             result.append(known_cells(given) if partial else given)
     return result
@@ -69,9 +69,7 @@ def segments_of(block: Block, scheme: str, level: int = 0, merge: bool = False) 
             try:
                 spans = schemes.segments(given, scheme, outside=None if scheme == "plain" else OUTSIDE)
             except ValueError as error:
-                where = f"sequence {b} of the block" if not block.numbers else "the sequence"
-                line = block.numbers[b] if block.numbers else None
-                raise FormatError(block.path, line, f"{where}: {error}") from None
+                raise FormatError(block.path, block.line(b), f"in the sequence that begins here, {error}") from None
         result.append(covered(spans, size, merge))
     return result
 
