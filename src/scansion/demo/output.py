@@ -112,7 +112,7 @@ def snippet(where: Path) -> list[str]:
         "from scansion.demo import attributes, tokens_of",
         "",
         f"model = sc.load({str(where / 'semicrf.safetensors')!r})",
-        'tokens = tokens_of("Hamming RW. Error detecting and error correcting codes. 1950")',
+        'tokens = tokens_of("R. W. Hamming, Error correcting codes, 1950")',
         "for start, stop, label in model.predict([attributes(tokens)])[0]:",
         '    print(label, " ".join(tokens[start:stop]))',
     ]

@@ -75,7 +75,7 @@ class Tour:
 
     def run(self) -> None:
         """All sections."""
-        begin = time.perf_counter()
+        begin, begin_cpu = time.perf_counter(), time.process_time()
         self.opening()
         crf, semicrf = self.flat_models()
         trees = self.hierarchy(crf)
@@ -84,7 +84,9 @@ class Tour:
         self.trajectories()
         self.files(semicrf, trees)
         self.say.line()
-        self.say.text(f"That took {time.perf_counter() - begin:.0f} seconds.")
+        self.say.text(
+            f"That took {time.perf_counter() - begin:.0f} seconds, {time.process_time() - begin_cpu:.0f} of processor time."
+        )
 
     def opening(self) -> None:
         """What the data are."""
@@ -139,8 +141,10 @@ class Tour:
         # of answers that are one segment each, right or not, F1 is the share that is right
         first, second = (list(map(_as_one, answers.predicted, truth)) for answers in (one, other))
         right = randomization_test([[(0, 1, True)]] * len(truth), first, second, n=n)
+        more = round(right.difference * len(truth))
         return (
-            f"It gets {round(right.difference * len(truth)):+d} references right (p = {right.p_value:.2g}) and "
+            f"It reads {abs(more)} {'more' if more >= 0 else 'fewer'} references without an error (p = "
+            f"{right.p_value:.2g}), and has "
             f"{100 * f1.difference:+.1f} points of F1 (p = {f1.p_value:.2g}; approximate randomisation)."
         )
 
