@@ -101,6 +101,8 @@ class Tour:
             f"{len({r.style for r in chosen})} styles: {sum(len(r.tokens) for r in chosen):,} tokens in "
             f"{len({s.label for r in chosen for s in r.levels[0]})} kinds of fields. One of them:"
         )
+        if self.options.quick:
+            say.text("(Quick: every sixth reference only, and little training. The figures below mean little.)")
         say.line()
         say.pairs(_rows(chosen[1], chosen[1].levels[0]))
 
