@@ -90,13 +90,14 @@ inline void nested_up(const NestedRun& r, int64_t n, int64_t* bound) {
   }
 }
 
-// Beginning levels from the top down at n (0: with the parent). up is valid for n > 0. Returns the bound.
-inline int64_t nested_down(const NestedRun& r, int64_t n, const int64_t* up_bound) {
+// Beginning levels from the top down at n (0: with the parent), down to some layer. up is valid for n > 0. Returns the
+// bound.
+inline int64_t nested_down(const NestedRun& r, int64_t n, const int64_t* up_bound, int64_t layers) {
   const int64_t j = r.start + n, L = r.depth;
   int64_t bound = 0;
   r.down[0][0] = 1.0;
   r.down_k[0] = n == 0 ? 0 : kDeadRow;
-  for (int64_t f = 1; f <= L; ++f) {
+  for (int64_t f = 1; f <= layers; ++f) {
     const NestedLayer& layer = r.layers[f];
     const NestedFactor first = f < L ? factor_at(r.first[f], j) : NestedFactor{nullptr, 0, 0};
     const NestedFactor init = factor_at(r.init[f], j);
@@ -143,7 +144,7 @@ inline int64_t nested_down(const NestedRun& r, int64_t n, const int64_t* up_boun
 
 // before(n) out of r.down; false: give up
 inline bool nested_begin(const NestedRun& r, int64_t n, const int64_t* up_bound) {
-  const int64_t bound = nested_down(r, n, up_bound), L = r.depth;
+  const int64_t bound = nested_down(r, n, up_bound, r.depth), L = r.depth;
   r.before_k[n] = r.down_k[L];
   if (r.down_k[L] == kDeadRow) return true;
   double* row = r.before + n * r.stride;
@@ -243,8 +244,8 @@ inline void nested_ahead_up(const NestedRun& r, int64_t n, int64_t* bound) {
   }
 }
 
-// bu out of x and outside(n), n > 0; returns the bound of bu_L
-inline int64_t nested_rest_down(const NestedRun& r, int64_t n, const int64_t* x_bound) {
+// bu out of x and outside(n), n > 0, down to some layer; returns its bound
+inline int64_t nested_rest_down(const NestedRun& r, int64_t n, const int64_t* x_bound, int64_t layers) {
   const int64_t j = r.start + n, L = r.depth;
   int64_t bound = 0;
   r.bu_k[0] = kDeadRow;
@@ -252,7 +253,7 @@ inline int64_t nested_rest_down(const NestedRun& r, int64_t n, const int64_t* x_
     r.bu_k[0] = static_cast<int64_t>(std::floor(r.outside[n] / kLn2));
     r.bu[0][0] = std::exp(r.outside[n] - static_cast<double>(r.bu_k[0]) * kLn2);
   }
-  for (int64_t f = 1; f <= L; ++f) {
+  for (int64_t f = 1; f <= layers; ++f) {
     const NestedLayer& layer = r.layers[f];
     const bool moves = j < r.length && n < r.longest && r.x_k[f] != kDeadRow && may_move(r, j, f);
     const bool closes = r.bu_k[f - 1] != kDeadRow;
@@ -378,11 +379,16 @@ inline void nested_expect_events(const NestedRun& r, int64_t n, bool goes_on) {
         const NestedFactor a = factor_at(r.transit[f], j - 1);
         const int64_t k = r.up_k[f] + a.exponent + r.x_k[f], width = padded(size);
         for (int64_t i = 0; i < size; ++i) {
-          products(r.up[f][c + i], a.weight + layer.square[g] + i * width, r.x[f] + c, k, size, row);
-          if (t_e.counts) {
-            double* out = t_e.counts + layer.square[g] + i * width;
-            for (int64_t h = 0; h < size; ++h) out[h] += row[h];
+          const double* weight = a.weight + layer.square[g] + i * width;
+          double* out = t_e.counts + layer.square[g] + i * width;
+          if (t_e.counts && !t_e.by_time && k > -1000 && k <= 900) {
+            const double u = r.up[f][c + i] * two_to(static_cast<int>(k));
+            for (int64_t h = 0; h < size; ++h) out[h] += u * weight[h] * r.x[f][c + h];
+            continue;
           }
+          products(r.up[f][c + i], weight, r.x[f] + c, k, size, row);
+          if (t_e.counts)
+            for (int64_t h = 0; h < size; ++h) out[h] += row[h];
           if (t_e.by_time) {
             const int64_t S = r.states[f];
             double* out = t_e.by_time + (((j - 1) * r.states[f - 1] + r.layers[f - 1].state[g]) * S + layer.state[c + i]) * S;
@@ -434,7 +440,7 @@ inline bool nested_backward(const NestedRun& r) {
     if (n == 0 || r.after_k[n] == kDeadRow) continue;
     for (int64_t s = width; s < W; ++s) r.rest[n * W + s] = 0.0;
     nested_ahead_up(r, n, bounds);
-    const int64_t bound = nested_rest_down(r, n, bounds);
+    const int64_t bound = nested_rest_down(r, n, bounds, L);
     r.rest_k[n] = r.bu_k[L];
     if (r.bu_k[L] == kDeadRow) continue;
     double* row = r.rest + n * W;
@@ -450,7 +456,7 @@ inline bool nested_backward(const NestedRun& r) {
     if (n > 0 && !arrives) continue;
     if (n > 0) nested_up(r, n, bounds);
     if (goes_on) {
-      nested_down(r, n, bounds);
+      nested_down(r, n, bounds, L - 1);
       nested_ahead_up(r, n, bounds);
     } else {
       for (int64_t f = 0; f <= L; ++f) r.down_k[f] = r.x_k[f] = r.bd_k[f] = kDeadRow;
@@ -458,7 +464,7 @@ inline bool nested_backward(const NestedRun& r) {
     if (n > 0) {
       if (!goes_on)
         for (int64_t f = 0; f <= L; ++f) bounds[f] = 0;
-      nested_rest_down(r, n, bounds);
+      nested_rest_down(r, n, bounds, L - 1);
     }
     nested_expect_events(r, n, goes_on);
     if (!goes_on) continue;

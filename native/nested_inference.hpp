@@ -25,6 +25,8 @@ void nested_prepare(const NestedModel& model, const NestedView& view, NestedTabl
     value.reserve(persistence.size());
     for (double x : persistence) value.push_back(Ring::of(x));
   }
+  tables.within.resize(model.blocks().size());
+  for (size_t b = 0; b < model.blocks().size(); ++b) free_within(model, view, model.blocks()[b], tables.within[b]);
 }
 
 // Weights of all segments of the timed levels. run(block, start, longest, parent) returns the run's ends, (N + 1,).
@@ -193,6 +195,7 @@ class NestedInference {
     out.weight.resize(static_cast<size_t>(cells.count() * block.child_stride));
     out.exponent.resize(static_cast<size_t>(cells.count() * P));
     out.low.resize(static_cast<size_t>(cells.count() * P));
+    const double* free = tables_.within[b].data();
     std::vector<double> within;
     for (int64_t t = 0; t < view_->length; ++t) {
       if (cells.extent(t) == 0) continue;
@@ -206,7 +209,7 @@ class NestedInference {
           const int32_t* state = s.layers[L].state;
           for (int64_t c = 0; c < s.width; ++c) {
             double x = child[state[c]];
-            if (L > 1) x += within[s.offset + c] += free_within(model_, *view_, block, s, t + m - 1, c);
+            if (L > 1) x += within[s.offset + c] += free[(t + m - 1) * block.child_stride + s.offset + c];
             row[s.offset + c] = x;
           }
           int64_t &k = out.exponent[cell * P + p], &low = out.low[cell * P + p];

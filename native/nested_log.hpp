@@ -8,6 +8,7 @@ namespace scansion {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
+// Sums of terms. sum_rows adds up the rows of a table (rows, columns), column by column; the table is overwritten.
 struct LogSum {
   using Value = double;
   static Value of(double score) { return score; }
@@ -20,6 +21,26 @@ struct LogSum {
     for (size_t i = 0; i < n; ++i) total += std::exp(x[i] - top);
     return top + std::log(total);
   }
+  // the columns' greatest terms into out, and in place of each term its weight beside the greatest
+  static void weigh(double* x, int64_t rows, int64_t columns, double* out) {
+    std::fill(out, out + columns, kNothing);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t c = 0; c < columns; ++c) out[c] = x[i * columns + c] > out[c] ? x[i * columns + c] : out[c];
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t c = 0; c < columns; ++c) x[i * columns + c] -= out[c] > kNothing ? out[c] : 0.0;
+    kernels().exp_array(x, rows * columns, x);
+  }
+  static void sum_rows(Value* x, int64_t rows, int64_t columns, Value* out) {
+    if (rows == 1) {
+      std::copy(x, x + columns, out);
+      return;
+    }
+    weigh(x, rows, columns, out);
+    for (int64_t i = 1; i < rows; ++i)
+      for (int64_t c = 0; c < columns; ++c) x[c] += x[i * columns + c];
+    for (int64_t c = 0; c < columns && rows > 0; ++c)
+      if (out[c] > kNothing) out[c] += std::log(x[c]);
+  }
 };
 
 struct Highest {
@@ -31,6 +52,11 @@ struct Highest {
     double top = kNothing;
     for (size_t i = 0; i < n; ++i) top = x[i] > top ? x[i] : top;
     return top;
+  }
+  static void sum_rows(Value* x, int64_t rows, int64_t columns, Value* out) {
+    std::fill(out, out + columns, kNothing);
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t c = 0; c < columns; ++c) out[c] = x[i * columns + c] > out[c] ? x[i * columns + c] : out[c];
   }
 };
 
@@ -54,6 +80,26 @@ struct LogSumEntropy {
     }
     return {top + log_total, h};
   }
+  static void sum_rows(Value* x, int64_t rows, int64_t columns, Value* out) {
+    std::vector<double> weight(static_cast<size_t>(rows * columns)), top(static_cast<size_t>(columns));
+    for (int64_t i = 0; i < rows * columns; ++i) weight[i] = x[i].log_weight;
+    LogSum::weigh(weight.data(), rows, columns, top.data());
+    for (int64_t c = 0; c < columns; ++c) out[c] = {0.0, 0.0};
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t c = 0; c < columns; ++c) {
+        const double w = weight[i * columns + c];
+        const Value& v = x[i * columns + c];
+        out[c].log_weight += w;
+        out[c].entropy += w > 0.0 ? w * (v.entropy + (top[c] - v.log_weight)) : 0.0;
+      }
+    for (int64_t c = 0; c < columns; ++c) {
+      const double total = out[c].log_weight, log_total = std::log(total);
+      if (top[c] > kNothing)
+        out[c] = {top[c] + log_total, out[c].entropy / total + log_total};
+      else
+        out[c] = {};
+    }
+  }
 };
 
 // One run: rows n = 0..N of stacks.
@@ -70,19 +116,28 @@ struct NestedTables {
   using Value = typename Ring::Value;
   std::vector<NestedCells> cells;          // by level, timed ones
   std::vector<std::vector<Value>> value;   // (cells, S): weight of a segment with all inside it
+  std::vector<std::vector<double>> within;  // by block, those with free levels: (T, child_stride), scores of a stack's
+                                            // free levels at a position
 };
 
-// Score of a stack's free levels at position t.
-inline double free_within(const NestedModel& model, const NestedView& view, const NestedBlock& block,
-                          const NestedStacks& stacks, int64_t t, int64_t leaf) {
-  double sum = 0.0;
-  int64_t at = leaf;
-  for (int64_t f = block.depth(); f >= 1; --f) {
-    const int64_t g = block.top + f;
-    if (model.free(g)) sum += view.levels[g].within(t, stacks.state[f][at]);
-    at = stacks.above[f][at];
-  }
-  return sum;
+inline void free_within(const NestedModel& model, const NestedView& view, const NestedBlock& block,
+                        std::vector<double>& out) {
+  out.clear();
+  if (block.depth() == 1) return;
+  out.assign(static_cast<size_t>(view.length * block.child_stride), 0.0);
+  std::vector<double> layer, above;
+  for (int64_t t = 0; t < view.length; ++t)
+    for (const NestedStacks& s : block.stacks) {
+      above.assign(1, 0.0);
+      for (int64_t f = 1; f <= block.depth(); ++f) {
+        layer.resize(s.state[f].size());
+        const bool free = model.free(block.top + f);
+        for (size_t c = 0; c < layer.size(); ++c)
+          layer[c] = above[s.above[f][c]] + (free ? view.levels[block.top + f].within(t, s.state[f][c]) : 0.0);
+        layer.swap(above);
+      }
+      std::copy(above.begin(), above.end(), out.begin() + t * block.child_stride + s.offset);
+    }
 }
 
 template <class Ring>
@@ -90,7 +145,11 @@ class NestedLogRun {
  public:
   using Value = typename Ring::Value;
   NestedLogRun(const NestedModel& model, const NestedView& view, const NestedBlock& block, const NestedTables<Ring>& tables)
-      : model_(model), view_(view), block_(block), tables_(tables) {}
+      : model_(model),
+        view_(view),
+        block_(block),
+        tables_(tables),
+        free_(tables.within[&block - model.blocks().data()]) {}
 
   void forward(int64_t start, int64_t longest, int64_t parent, NestedRows<Ring>& rows) {
     const NestedStacks& s = block_.stacks[parent];
@@ -127,27 +186,32 @@ class NestedLogRun {
     const std::vector<Value>& value = tables_.value[block_.bottom];
     const int64_t W = s.width, S = model_.size(block_.bottom), j = rows.start + n;
     const std::vector<int32_t>& state = s.state[block_.depth()];
-    const bool has_free = block_.depth() > 1;
     within_.assign(static_cast<size_t>(W), 0.0);
     ways_.clear();
     for (int64_t m = 1; m <= std::min(n, cells.longest); ++m) {
       const int64_t t = j - m;
-      if (has_free)
-        for (int64_t c = 0; c < W; ++c) within_[c] += free_within(model_, view_, block_, s, t, c);
+      add_within(s, t);
       if (!alive_[n - m] || m > cells.extent(t)) continue;
       const Value* child = value.data() + (cells.first[t] + m - 1) * S;
+      const Value* before = rows.before.data() + (n - m) * W;
+      const size_t at = ways_.size();
+      ways_.resize(at + W);
       for (int64_t c = 0; c < W; ++c)
-        ways_.push_back(Ring::times(Ring::times(rows.before[(n - m) * W + c], child[state[c]]), Ring::of(within_[c])));
+        ways_[at + c] = Ring::times(Ring::times(before[c], child[state[c]]), Ring::of(within_[c]));
     }
-    const size_t count = W ? ways_.size() / W : 0;
-    terms_.resize(count);
-    bool alive = false;
-    for (int64_t c = 0; c < W; ++c) {
-      for (size_t i = 0; i < count; ++i) terms_[i] = ways_[i * W + c];
-      rows.after[n * W + c] = Ring::sum(terms_.data(), count);
-      alive = alive || Ring::score(rows.after[n * W + c]) > kNothing;
-    }
-    return alive;
+    if (ways_.empty()) return false;
+    Value* out = rows.after.data() + n * W;
+    Ring::sum_rows(ways_.data(), static_cast<int64_t>(ways_.size()) / W, W, out);
+    for (int64_t c = 0; c < W; ++c)
+      if (Ring::score(out[c]) > kNothing) return true;
+    return false;
+  }
+
+  // within_ grows by the free levels' scores at t
+  void add_within(const NestedStacks& s, int64_t t) {
+    if (free_.empty()) return;
+    const double* row = free_.data() + t * block_.child_stride + s.offset;
+    for (int64_t c = 0; c < s.width; ++c) within_[c] += row[c];
   }
 
   // levels that end after a child ended at n, from the bottom up
@@ -182,15 +246,25 @@ class NestedLogRun {
       const bool moves = n > 0 && view_.may_move(j, g);
       const double* transit = moves ? view_.transit[g].at(j - 1) : nullptr;
       down_[f].resize(s.state[f].size());
-      for (size_t c = 0; c < s.state[f].size(); ++c) {
-        const int64_t a = s.above[f][c], p = s.state[f - 1][a], u = s.state[f][c];
-        terms_.clear();
-        terms_.push_back(Ring::times(down_[f - 1][a], Ring::of(init[p * S + u])));
-        if (moves)
-          for (int64_t k = s.first[f][a]; k < s.first[f][a + 1]; ++k)
-            terms_.push_back(Ring::times(up_[f][k], Ring::of(transit[(p * S + s.state[f][k]) * S + u])));
-        const Value sum = Ring::sum(terms_.data(), terms_.size());
-        down_[f][c] = f < L ? Ring::times(sum, Ring::of(view_.levels[g].at_start(j, u))) : sum;
+      for (size_t a = 0; a < s.state[f - 1].size(); ++a) {
+        const int64_t p = s.state[f - 1][a], first = s.first[f][a], size = s.first[f][a + 1] - first;
+        const int32_t* state = s.state[f].data() + first;
+        const bool begins = Ring::score(down_[f - 1][a]) > kNothing;
+        const int64_t count = (begins ? 1 : 0) + (moves ? size : 0);
+        terms_.resize(static_cast<size_t>(count * size));
+        Value* row = terms_.data();
+        if (begins) {
+          for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(down_[f - 1][a], Ring::of(init[p * S + state[c]]));
+          row += size;
+        }
+        for (int64_t k = 0; moves && k < size; ++k, row += size) {
+          const double* scores = transit + (p * S + state[k]) * S;
+          for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(up_[f][first + k], Ring::of(scores[state[c]]));
+        }
+        Value* out = down_[f].data() + first;
+        Ring::sum_rows(terms_.data(), count, size, out);
+        if (f == L) continue;
+        for (int64_t c = 0; c < size; ++c) out[c] = Ring::times(out[c], Ring::of(view_.levels[g].at_start(j, state[c])));
       }
     }
   }
@@ -200,6 +274,7 @@ class NestedLogRun {
   const NestedView& view_;
   const NestedBlock& block_;
   const NestedTables<Ring>& tables_;
+  const std::vector<double>& free_;
   std::vector<std::vector<Value>> up_, down_;
   std::vector<Value> ways_, terms_;
   std::vector<double> within_;
@@ -238,21 +313,16 @@ class NestedLogOutside : public NestedLogRun<LogSum> {
         for (int64_t m = 1; m <= most; ++m) {
           const double* child = value.data() + (cells.first[t] + m - 1) * S;
           double* out = sink.segments + (cells.first[t] + m - 1) * S;
+          add_within(s, t + m - 1);
           for (int64_t c = 0; c < W; ++c) {
-            if (L > 1) within_[c] += free_within(model_, view_, block_, s, t + m - 1, c);
             const double y = child[state[c]] + within_[c] + rest[(n + m) * W + c];
             ways_.push_back(y);
             const double q = y + rows.before[n * W + c];
             if (q > kNothing) out[state[c]] += std::exp(q);
           }
         }
-        const size_t count = static_cast<size_t>(most);
-        terms_.resize(count);
-        for (int64_t c = 0; c < W; ++c) {
-          for (size_t i = 0; i < count; ++i) terms_[i] = ways_[i * W + c];
-          ahead[c] = LogSum::sum(terms_.data(), count);
-          goes_on = goes_on || ahead[c] > kNothing;
-        }
+        LogSum::sum_rows(ways_.data(), most, W, ahead.data());
+        for (int64_t c = 0; c < W; ++c) goes_on = goes_on || ahead[c] > kNothing;
       }
       bool arrives = n > 0;
       if (n > 0) {

@@ -133,10 +133,11 @@ class NestedGraph {
     const NestedCells& cells = tables_.cells[block.bottom];
     const int64_t state = s.state[block.depth()][node.stack], S = model_.size(block.bottom);
     const int64_t below = model_.block_below(block.bottom), j = node.start + node.n;
+    const std::vector<double>& free = tables_.within[node.block];
     double within = 0.0;
     for (int64_t m = 1; m <= std::min(node.n, cells.longest); ++m) {
       const int64_t t = j - m;
-      if (block.depth() > 1) within += free_within(model_, view_, block, s, t, node.stack);
+      if (!free.empty()) within += free[t * block.child_stride + s.offset + node.stack];
       if (m > cells.extent(t)) continue;
       const double total = rows.before[(node.n - m) * s.width + node.stack] +
                            tables_.value[block.bottom][(cells.first[t] + m - 1) * S + state] + within;

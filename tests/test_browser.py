@@ -195,7 +195,7 @@ def test_hostile_text_stays_text(visit):
     v = visit(sequence_page([entry], "<script>alert(2)</script>"))
     asked = []
     v.page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
-    for bar in v.page.locator(".bar[role=button]").all():
+    for bar in v.page.locator(".bar[role=img]").all():
         bar.hover()
         assert v.page.locator(".tip").is_visible()
     assert asked == []
@@ -204,7 +204,7 @@ def test_hostile_text_stays_text(visit):
 
 
 def test_long_sequences_stay_usable(visit):
-    size = 4000
+    size = 2000
     lower = [(t, t + 4, f"L{t % 5}") for t in range(0, size, 4)]
     upper = [(t, t + 100, "block") for t in range(0, size, 100)]
     marginals = np.tile([0.9, 0.1], (size, 1))
@@ -212,7 +212,7 @@ def test_long_sequences_stay_usable(visit):
     page = visit(html).page
     page.keyboard.press("Tab")
     page.keyboard.press("End")
-    assert page.evaluate("document.activeElement.dataset.s") == "1.999"
+    assert page.evaluate("document.activeElement.dataset.s") == "1.499"
     spent = page.evaluate(
         """() => {
             const before = performance.now();
@@ -223,7 +223,7 @@ def test_long_sequences_stay_usable(visit):
             return performance.now() - before;
         }"""
     )
-    assert page.evaluate("document.activeElement.dataset.s") == "1.949"
+    assert page.evaluate("document.activeElement.dataset.s") == "1.449"
     assert spent < 50 * 400  # milliseconds; a slip to quadratic work would show
 
 
@@ -243,8 +243,11 @@ def test_report_by_mouse_and_keyboard(visit, report):
     asked = page.locator(".graph.asked")
     assert asked.count() == 1 and 0 < asked.locator(".edge.on").count() < asked.locator(".edge").count()
     v.seen("graph")
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.closest('.graph') !== null")
+    page.keyboard.press("ArrowRight")
+    second = page.locator(".graph").first.locator(".node").nth(1)
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == second.get_attribute("aria-label")
+    page.keyboard.press("Tab")  # one stop for the whole graph
+    assert page.evaluate("document.activeElement.closest('.graph')") is None
     page.click("nav a[href='#lengths']")
     assert page.evaluate("document.querySelector('#lengths').getBoundingClientRect().top") < 800
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import doctest
 import itertools
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pages
@@ -194,7 +196,7 @@ def test_segments_of_all_levels():
             (span,) = [s for s in level if s[0] <= t < s[1]]
             assert ("first" in bar.classes) == (t == span[0]) and ("last" in bar.classes) == (t == span[1] - 1)
             assert bar.text == (span[2] if t == span[0] else "")
-    named = tree.all("span", "bar", role="button")
+    named = tree.all("span", "bar", role="img")
     assert len(named) == len(UPPER) + len(LOWER)
     assert [bar.attributes["tabindex"] for bar in named].count("0") == 1
     assert any("title, fields, tokens 6:10: " in (bar.attributes["aria-label"] or "") for bar in named)
@@ -205,7 +207,7 @@ def test_segments_of_all_levels():
 def test_same_label_same_colour():
     tree = pages.parse(sequence_page([nested(), Sequence(["x"], [[(0, 1, "title")]])]))
     looks = {}
-    for node in [*tree.all("span", "chip"), *tree.all("span", "bar", role="button")]:
+    for node in [*tree.all("span", "chip"), *tree.all("span", "bar", role="img")]:
         label = node.children[0].text if isinstance(node.children[0], pages.Node) else node.children[0]
         looks.setdefault(label, set()).add(
             " ".join(c for c in node.classes if c not in ("chip", "bar", "first", "last"))
@@ -240,6 +242,34 @@ def test_marginals_alternatives_and_tables():
     assert data["scored"] == 1 and len(data["likely"]) == 10
 
 
+def test_details_of_many_sequences_start_closed():
+    for count, opened in ((3, True), (4, False)):
+        tree = pages.parse(sequence_page([nested()] * count))
+        assert all(("open" in d.attributes) == (opened and "As a table" not in d.text) for d in tree.all("details"))
+    rare = np.array([[0.999, 0.001, 0.0]])
+    tree = pages.parse(sequence_page([Sequence(["a"], [], marginals=rare)]))
+    assert [row.text for row in tree.one("div", "rows").all("span")] == ["0"]
+    assert "the 1 most probable of 3 labels" in tree.one("main").text
+
+
+def test_marginals_of_tags_speak_of_segments():
+    tags = ["B-N", "I-N", "O", "B-V"]
+    marginals = np.array([[0.6, 0.3, 0.1, 0.0], [0.2, 0.7, 0.05, 0.05], [0.0, 0.3, 0.7, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    entry = Sequence("abcd", [[(0, 2, "N"), (3, 4, "V")]], marginals=marginals, labels=tags)
+    tree = pages.parse(sequence_page([entry]))
+    rows = [[td.text for td in tr.all("td")] for tr in tree.all("table")[-1].one("tbody").all("tr")]
+    assert [row[2] for row in rows] == ["0.900", "1.000"]
+    doubtful = ["doubtful" in node.classes for node in tree.all("span", "token")]
+    assert doubtful == [True, True, True, False]  # c is outside with 0.7
+    assert "shaded" in tree.one("p", "hint").text
+    assert "shaded" not in pages.parse(sequence_page([Sequence("abcd", [])])).one("p", "hint").text
+    outlined = sorted(float(rect.attributes["fill-opacity"]) for rect in tree.one("div", "heat").all("rect", "on"))
+    assert outlined == [0.6, 0.7, 0.7, 1.0]
+    data = json.loads(tree.one("script", "data").text)
+    names = data["labels"]
+    assert {names[int(a)]: names[b] for a, b in data["meaning"].items()} == {"B-N": "N", "I-N": "N", "B-V": "V"}
+
+
 def test_hostile_text():
     tokens = HOSTILE * 2
     levels = [[(i, i + 1, name) for i, name in enumerate(tokens)]]
@@ -266,11 +296,11 @@ def test_any_sequence_gives_a_page(problem):
     level = [(a, b, labels[i % len(labels)]) for i, (a, b) in enumerate(itertools.pairwise(cuts)) if i % 4 != 3]
     tree = pages.parse(sequence_page([Sequence(tokens, [level, level[::2]])]))
     assert len(tree.all("span", "cell")) == len(tokens)
-    assert len(tree.all("span", "bar", role="button")) == len(level) + len(level[::2])
+    assert len(tree.all("span", "bar", role="img")) == len(level) + len(level[::2])
 
 
 def test_long_sequences_stay_small():
-    size = 5000
+    size = 3000
     level = [(t, t + 5, f"L{t % 7}") for t in range(0, size, 5)]
     marginals = np.full((size, 30), 1e-4)
     marginals[:, 0] = 1 - 29e-4
@@ -317,7 +347,7 @@ def test_the_module_is_the_function():
     tree = pages.parse(fragment)
     root = tree.one("div", "scansion")
     assert "cell-output" in root.classes and not tree.all("html") and not tree.all("body")
-    assert [bar.text for bar in tree.all("span", "bar", role="button")] == ["X", "Y"]
+    assert [bar.text for bar in tree.all("span", "bar", role="img")] == ["X", "Y"]
     # rules of a fragment must not reach other cells
     rules = re.sub(r"/\*.*?\*/|@media[^{]*\{|\{[^{}]*\}", "", tree.one("style").text, flags=re.S).split("\n")
     assert all(".scansion" in part for rule in rules for part in rule.split(",") if part.strip(" }\n"))
@@ -333,7 +363,7 @@ def test_display_takes_what_estimators_give(crf):
         title="Three",
     )
     tree = pages.parse(page.html)
-    assert [bar.text for bar in tree.all("span", "bar", role="button")] == crf.predict_single(x)
+    assert [bar.text for bar in tree.all("span", "bar", role="img")] == crf.predict_single(x)
     rows = tree.one("table", "alternatives").one("tbody").all("tr")
     assert len(rows) == 3 and "as shown" in rows[0].text
     assert [row.text for row in tree.one("div", "rows").all("span")] == crf.classes_
@@ -341,7 +371,7 @@ def test_display_takes_what_estimators_give(crf):
 
 def test_display_of_segments_levels_and_schemes():
     def bars(page):
-        return [bar.text for bar in pages.parse(page.html).all("span", "bar", role="button")]
+        return [bar.text for bar in pages.parse(page.html).all("span", "bar", role="img")]
 
     assert bars(sc.display("abc", [(0, 2, "X"), (2, 3, "Y")])) == ["X", "Y"]
     assert bars(sc.display("abc", [[(0, 3, "S")], [(0, 2, "X"), (2, 3, "Y")]])) == ["X", "S", "Y"]
@@ -356,11 +386,11 @@ def test_lattices_show_themselves():
     rng = np.random.default_rng(0)
     chain = sc.ChainLattice(rng.normal(size=(6, 3)), rng.normal(size=(3, 3)))
     tree = pages.parse(chain._repr_html_())
-    assert [int(bar.text) for bar in tree.all("span", "bar", role="button")] == chain.viterbi()[0].tolist()
+    assert [int(bar.text) for bar in tree.all("span", "bar", role="img")] == chain.viterbi()[0].tolist()
     assert "log Z" in tree.all("p")[0].text
     segment = sc.SegmentLattice(rng.normal(size=(6, 3, 2)), [(0,), (1,)], 2)
     tree = pages.parse(segment._repr_html_())
-    assert [int(bar.text) for bar in tree.all("span", "bar", role="button")] == [s.label for s in segment.viterbi()[0]]
+    assert [int(bar.text) for bar in tree.all("span", "bar", role="img")] == [s.label for s in segment.viterbi()[0]]
     tree = pages.parse(chain.compressed()._repr_html_())
     best = chain.compressed().best(5)
     assert [row.all("td")[0].text for row in tree.one("tbody").all("tr")] == [f"{p:.4f}" for _, p in best]
@@ -422,7 +452,9 @@ def test_report_of_a_crf(crf):
     assert len([td for td in matrix.one("tbody").all("td") if "none" not in td.classes]) == len(
         crf.transition_features_
     )
-    assert len(tree.one("svg", "graph").all("g", "node", tabindex="0")) >= 2
+    nodes = tree.one("svg", "graph").all("g", "node")
+    assert [node.text for node in nodes if node.attributes["tabindex"] == "0"] == [nodes[0].text]
+    assert {node.text for node in nodes} == set(crf.classes_)
     assert all(table.all("th", scope="col") for table in tree.all("table"))
 
 
@@ -444,11 +476,111 @@ def test_report_of_a_semicrf(semi):
     assert len(tree.all("svg", "graph")) == 2
 
 
+@pytest.fixture(scope="module")
+def hierarchy():
+    X = [[{"w": w} for w in "we eat fish now we sleep".split()]] * 2
+    y = [{"day": [(0, 4, "meal"), (4, 6, "rest")], "step": ["who", "do", "what", "what", "who", "do"]}] * 2
+    parts = {"step": ("inside", "transition")}
+    return sc.HierarchicalCRF(["day", "step"], max_iterations=5, attribute_parts=parts).fit(X, y)
+
+
+def test_report_of_a_hierarchy(hierarchy):
+    tree = pages.parse(hierarchy.report(top=3).html)
+    assert [h.text for h in tree.all("h2")] == [
+        "Hierarchy",
+        "Strongest features: day",
+        "Transitions: day",
+        "Lengths of segments: day",
+        "Strongest features: step",
+        "Transitions: step",
+        "Transitions with attributes: step",
+        "Lengths of segments: step",
+        "Training",
+    ]
+    ids = [node.attributes["id"] for node in tree.all(id=None)]
+    assert len(set(ids)) == len(ids) == 9
+    top = tree.one("ul", "tree")
+    assert [[chip.text for chip in li.all("span", "chip")] for li in top.children] == [
+        [parent, *children] for parent, children in hierarchy.topology_["day"].items()
+    ]
+    # the root's transitions, then those inside each label of the top level, with start and end
+    matrices = tree.all("div", "matrix")
+    cells = [len([td for td in m.one("tbody").all("td") if "none" not in td.classes]) for m in matrices]
+    wanted = []
+    for level, parents in (("day", [None]), ("step", ["meal", "rest"])):
+        for parent in parents:
+            count = 0
+            for source, size in (
+                (hierarchy.initialisation_features_, 3),
+                (hierarchy.transition_features_, 4),
+                (hierarchy.ending_features_, 3),
+            ):
+                count += sum(key[:2] == (level, parent) and len(key) == size for key in source)
+            wanted.append(count)
+    assert cells == wanted
+    inside = [h3.text for h3 in tree.all("h3") if h3.text.startswith("inside")]
+    assert inside == ["inside meal", "inside rest"]
+
+
+def test_strongest_features_and_lengths_of_a_hierarchy(tmp_path, hierarchy):
+    for level, labels in hierarchy.strongest_features(2).items():
+        assert list(labels) == hierarchy.classes_[level]
+        for label, (positive, negative) in labels.items():
+            mine = {n: w for (of, n, y), w in hierarchy.state_features_.items() if (of, y) == (level, label)}
+            assert [w for _, w in positive] == sorted((w for w in mine.values() if w > 0), reverse=True)[:2]
+            assert [w for _, w in negative] == sorted(w for w in mine.values() if w < 0)[:2]
+            assert dict(positive + negative).items() <= mine.items()
+    hierarchy.save(tmp_path / "m")
+    for model in (hierarchy, sc.load(tmp_path / "m")):
+        assert {k: v.tolist() for k, v in model.length_counts_["day"].items()} == {
+            "meal": [0, 0, 0, 2],
+            "rest": [0, 2, 0, 0],
+        }
+        assert {k: v.tolist() for k, v in model.length_counts_["step"].items()} == {
+            "who": [4, 0],
+            "do": [4, 0],
+            "what": [0, 2],
+        }
+
+
+def test_display_of_a_hierarchy(hierarchy):
+    x = [{"w": w} for w in "we eat fish".split()]
+    page = sc.display(
+        "we eat fish".split(),
+        hierarchy.predict_single(x),
+        marginals=hierarchy.predict_marginals_single(x),
+        alternatives=hierarchy.predict_kbest([x], 2)[0],
+    )
+    tree = pages.parse(page.html)
+    best = hierarchy.predict_single(x)
+    bars = [bar.text for bar in tree.all("span", "bar", role="img")]
+    assert sorted(bars) == sorted(s.label for level in best.values() for s in level)
+    data = json.loads(tree.one("script", "data").text)
+    assert data["names"] == ["day", "step"] and data["scored"] == 1
+    assert [row.text for row in tree.one("div", "rows").all("span")] == hierarchy.classes_["step"]
+    assert "NestedLattice" in pages.parse(hierarchy.lattice(x)._repr_html_()).all("p")[0].text
+
+
 def test_report_of_a_loaded_model(tmp_path, semi):
     semi.save(tmp_path / "m")
     tree = pages.parse(sc.load(tmp_path / "m").report().html)
     assert "Training" not in [h.text for h in tree.all("h2")]
     assert "Lengths of segments" in [h.text for h in tree.all("h2")]
+
+
+def test_start_and_end_in_reports():
+    X = [[["a"], ["b"], ["a"]]] * 3
+    patterns = [(sc.BOS, "A"), ("A", "B"), ("B", "A", sc.EOS), ("A", sc.EOS)]
+    model = sc.CRF(patterns=patterns, max_iterations=4).fit(X, [["A", "B", "A"]] * 3)
+    tree = pages.parse(model.report().html)
+    matrix = tree.one("div", "matrix")
+    assert [th.text for th in matrix.one("tbody").all("th")] == ["A", "start"]
+    assert [th.text for th in matrix.one("thead").all("th")] == ["A", "B", "end"]
+    assert "B\u2192A\u2192end" in [td.text for td in tree.all("td")]
+    # labels may be the numbers that stand for them
+    numbers = sc.CRF(max_iterations=4).fit(X, [[-1, -2, -1]] * 3)
+    tree = pages.parse(numbers.report().html)
+    assert {th.text for th in tree.one("div", "matrix").all("th")} == {"-1", "-2"}
 
 
 def test_report_with_hostile_names():
@@ -478,6 +610,14 @@ def test_reports_need_a_fitted_estimator(crf):
     assert "scansion" in crf._repr_html_()
 
 
+def test_documentation(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parent.parent / "docs" / "pictures.md"
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.attempted > 5 and result.failed == 0
+    assert (tmp_path / "report.html").exists() and (tmp_path / "sequence.html").exists()
+
+
 def test_pages_are_repeatable(crf):
     assert crf.report().html == crf.report().html
     assert sequence_page([nested()]) == sequence_page([nested()])
@@ -492,6 +632,8 @@ def test_strongest_part_of_a_graph():
     assert [(part.names[e.tail], part.names[e.head], e.weight) for e in part.edges] == [
         ("a", "b", 3.0),
         ("c", "d", 2.0),
+        ("d", "d", 1.0),  # no heavier edge leaves d and b
+        ("b", "c", -5.0),
     ]
     assert graph.strongest(edges=9, nodes=2).names == ["a", "b"]
     assert graph.strongest(edges=9, nodes=1).names == ["d"]  # its loop is all that one node can hold

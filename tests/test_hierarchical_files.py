@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn.exceptions
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -228,7 +229,7 @@ def test_questions_before_fit():
     for ask in (model.predict, model.predict_marginals, model.lattices):
         with pytest.raises(NotFittedError, match="this HierarchicalCRF is not fitted yet"):
             ask(X)
-    with pytest.raises(NotFittedError):
+    with pytest.raises(sklearn.exceptions.NotFittedError):
         check_is_fitted(model)
 
 

@@ -37,10 +37,10 @@ def names(ticks):
 
 def test_marginals():
     table = np.array([[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [0.0, 1.0]])
-    ax = sc.plot.marginals(table, WORDS, ["A", "B"], answer=["A", "B", "A", "B"])
+    ax = sc.plot.marginals(table, WORDS, ["A", "$B$"], answer=["A", "$B$", "A", "$B$"])
     assert_allclose(ax.images[0].get_array(), table.T, rtol=0, atol=0)
     assert ax.images[0].get_clim() == (0.0, 1.0)
-    assert names(ax.get_yticklabels()) == ["A", "B"]
+    assert names(ax.get_yticklabels()) == ["A", r"\$B\$"]
     assert names(ax.get_xticklabels()) == ["the", r"\$man", "walks", "far"]
     boxes = [(box.get_x() + 0.5, box.get_y() + 0.5, box.get_width()) for box in ax.patches]
     assert boxes == [(0, 0, 1), (1, 1, 1), (2, 0, 1), (3, 1, 1)]

@@ -69,7 +69,7 @@ def marginals(
     outlined = [] if answer is None else as_levels("answer", answer, size)
     ax = _axes(ax, min(max(4.0, 0.26 * size + 1.8), 14.0), min(max(1.8, 0.26 * n + 1.2), 9.0))
     image = ax.imshow(table.T, aspect="auto", cmap="Blues", vmin=0.0, vmax=1.0, interpolation="nearest")
-    ax.set_yticks(range(n), names)
+    ax.set_yticks(range(n), [_plain(name) for name in names])
     _token_axis(ax, words, size)
     if outlined:
         row = {name: y for y, name in enumerate(names)}
@@ -128,7 +128,7 @@ def segments(
                 named.add(text)
                 behind = {"facecolor": tint, "edgecolor": "none", "pad": 1.2} if hatch else None
                 middle = (start + stop) / 2
-                ax.text(middle, d + 0.5, text, ha="center", va="center", fontsize=9, color=_INK, bbox=behind)
+                ax.text(middle, d + 0.5, _plain(text), ha="center", va="center", fontsize=9, color=_INK, bbox=behind)
     ax.set_xlim(0, max(size, 1))
     ax.set_ylim(max(depth, 1), 0)
     ax.set_yticks([d + 0.5 for d in range(depth)], level_names if level_names is not None else [""] * depth)
@@ -142,7 +142,7 @@ def segments(
 
         looks = [_colour(palette.add(label)) for label in unnamed]
         handles = [
-            Patch(facecolor=tint, edgecolor=hue, hatch=hatch, label=label)
+            Patch(facecolor=tint, edgecolor=hue, hatch=hatch, label=_plain(label))
             for label, (hue, tint, hatch) in zip(unnamed, looks, strict=True)
         ]
         columns = max(1, int(10 * ax.figure.get_figwidth() / (max(map(len, unnamed)) + 6)))
@@ -187,7 +187,7 @@ def lengths(lengths: Any, *, ax: Any = None) -> Any:
     ax.axvline(mean, color=_ORANGE, linestyle="--", linewidth=1.4, label=f"mean {mean:.2f}")
     ax.set_xlabel("length of the trajectory")
     ax.set_ylabel("probability")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    _whole_numbers(ax)
     ax.legend(frameon=False)
     _open(ax)
     return ax
@@ -218,7 +218,7 @@ def training(log: Any, *, ax: Any = None) -> Any:
     ax.plot(at, losses, color=_BLUE, linewidth=1.8, marker=marker, label="loss")
     ax.set_xlabel("iteration")
     ax.set_ylabel("loss")
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    _whole_numbers(ax)
     _open(ax)
     scored = [
         (i, entry["dev_score"]) for i, entry in zip(at, entries, strict=True) if entry.get("dev_score") is not None
@@ -247,6 +247,18 @@ def _box(ax: Any, x: float, y: float, width: float, height: float, **look: Any) 
     return ax.add_patch(Rectangle((x, y), width, height, **look))
 
 
+def _plain(text: Any, most: int = 40) -> str:
+    """A text that matplotlib does not read as mathematics, cut to so many letters."""
+    name = str(text)
+    return (name if len(name) <= most else name[: most - 1] + "\u2026").replace("$", r"\$")
+
+
+def _whole_numbers(ax: Any) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
 def _open(ax: Any) -> None:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
@@ -255,8 +267,7 @@ def _open(ax: Any) -> None:
 def _token_axis(ax: Any, words: list[str] | None, size: int, shift: float = 0.0) -> None:
     """Names below the axis where there is room for them, numbers elsewhere."""
     if words is not None and size <= _NAMED_TOKENS:
-        # a dollar sign starts mathematics in matplotlib
-        names = [(word if len(word) <= 16 else word[:15] + "\u2026").replace("$", r"\$") for word in words]
+        names = [_plain(word, 16) for word in words]
         ax.set_xticks([t + shift for t in range(size)], names, rotation=55, ha="right", rotation_mode="anchor")
         ax.tick_params(axis="x", length=0)
         return

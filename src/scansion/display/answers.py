@@ -17,6 +17,8 @@ __all__ = ["as_columns", "as_levels"]
 def as_columns(marginals: Any, labels: Iterable[Any] | None) -> tuple[Floats | None, list[str] | None]:
     """Marginals in any form as an array (T, L), and the names of its columns as far as they are known."""
     names = None if labels is None else [str(label) for label in labels]
+    if isinstance(marginals, Mapping):  # by level: the lowest is shown
+        marginals = list(marginals.values())[-1] if marginals else None
     if marginals is None:
         return None, names
     rows = list(marginals)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from scansion.display.graph import Edge, Graph
 from scansion.lattice import checks
 from scansion.lattice.patterns import BOS, EOS
 
-__all__ = ["Features", "LevelReport", "Lengths", "ReportData", "Transitions", "Tree", "gather"]
+__all__ = ["AttributePattern", "Features", "LevelReport", "Lengths", "ReportData", "Transitions", "Tree", "gather"]
 
 _MOST_STEPS = 30_000  # of an automaton that is looked at: states times labels
 
@@ -81,6 +82,16 @@ class Tree:
     note: str = ""
 
 
+@dataclass(frozen=True)
+class AttributePattern:
+    """An attribute with labels one after another, inside a label of the level above if there is one."""
+
+    attribute: str
+    labels: tuple[str, ...]
+    weight: float
+    parent: str | None = None
+
+
 @dataclass
 class LevelReport:
     """One level of a model; flat models have one, without a name."""
@@ -90,7 +101,7 @@ class LevelReport:
     transitions: list[Transitions] = field(default_factory=list)
     automaton: Graph | None = None
     patterns: list[tuple[tuple[str, ...], float]] = field(default_factory=list)
-    attribute_patterns: list[tuple[str, tuple[str, ...], float]] = field(default_factory=list)
+    attribute_patterns: list[AttributePattern] = field(default_factory=list)
     lengths: list[Lengths] = field(default_factory=list)
 
 
@@ -125,13 +136,16 @@ def gather(estimator: Any, top: int = 20) -> ReportData:
 def _flat(estimator: Any, top: int) -> ReportData:
     labels = [str(label) for label in estimator.classes_]  # says so if it is not fitted
     level = LevelReport(features=_features(estimator.strongest_features(top)))
-    pairs = {p: w for p, w in estimator.pattern_features_.items() if len(p) == 2}
+    patterns = {_marked(p, estimator.classes_): w for p, w in estimator.pattern_features_.items()}
+    pairs = {p: w for p, w in patterns.items() if len(p) == 2}
     if pairs:
         level.transitions = [transitions_of(estimator.classes_, pairs)]
-    longer = {p: w for p, w in estimator.pattern_features_.items() if len(p) > 2}
+    longer = {p: w for p, w in patterns.items() if len(p) > 2}
     level.patterns = [(pattern_names(p), w) for p, w in _ends(longer.items(), top)]
-    tied = {(p, name): w for (name, p), w in estimator.attribute_pattern_features_.items()}
-    level.attribute_patterns = [(name, pattern_names(p), w) for (p, name), w in _ends(tied.items(), top)]
+    tied = {(_marked(p, estimator.classes_), name): w for (name, p), w in estimator.attribute_pattern_features_.items()}
+    level.attribute_patterns = [
+        AttributePattern(name, pattern_names(p), w) for (p, name), w in _ends(tied.items(), top)
+    ]
     if longer:
         level.automaton = _automaton(estimator)
     level.lengths = _lengths(getattr(estimator, "length_counts_", {}))
@@ -158,11 +172,11 @@ def _nested(estimator: Any, top: int) -> ReportData:
         level = LevelReport(name, features=_features(features[name]), lengths=_lengths(counts.get(name, {})))
         parents = [None] if k == 0 else classes[names[k - 1]]
         found: dict[Any, dict[tuple[Any, ...], float]] = {parent: {} for parent in parents}
-        tied: dict[tuple[str, tuple[Any, ...]], float] = {}
+        tied: dict[tuple[str, tuple[Any, ...], Any], float] = {}
         for source, ends in (
-            (estimator.initialisation_features_, (BOS, None)),
+            (estimator.initialisation_features_, (_Mark.START, None)),
             (estimator.transition_features_, (None, None)),
-            (estimator.ending_features_, (None, EOS)),
+            (estimator.ending_features_, (None, _Mark.END)),
         ):
             for (of, parent, *rest), w in source.items():
                 if of != name:
@@ -172,13 +186,16 @@ def _nested(estimator: Any, top: int) -> ReportData:
                 if len(rest) == n:
                     found[parent][labels] = w
                 else:
-                    tied[rest[n], labels if parent is None else (*labels, _Inside(parent))] = w
+                    tied[rest[n], labels, parent] = w
         level.transitions = [
             transitions_of(classes[name], pairs, None if parent is None else str(parent))
             for parent, pairs in found.items()
             if pairs
         ]
-        level.attribute_patterns = [(a, pattern_names(p), w) for (a, p), w in _ends(tied.items(), top)]
+        level.attribute_patterns = [
+            AttributePattern(attribute, pattern_names(p), w, None if parent is None else str(parent))
+            for (attribute, p, parent), w in _ends(tied.items(), top)
+        ]
         levels.append(level)
     model = estimator.model_
     facts: list[tuple[str, Any]] = [
@@ -199,10 +216,6 @@ def _nested(estimator: Any, top: int) -> ReportData:
     )
 
 
-class _Inside(str):
-    """The parent of a transition, among the labels of a pattern."""
-
-
 def _tree(
     names: list[str],
     classes: dict[str, list[Any]],
@@ -221,13 +234,22 @@ def _features(strongest: dict[Any, tuple[list[Weighted], list[Weighted]]]) -> li
     return [Features(str(label), positive, negative) for label, (positive, negative) in strongest.items()]
 
 
+class _Mark(Enum):
+    """The start and the end of a sequence, or of a parent, among labels; unlike BOS and EOS never equal to a label."""
+
+    START = "start"
+    END = "end"
+
+
+def _marked(pattern: tuple[Any, ...], labels: Sequence[Any]) -> tuple[Any, ...]:
+    """A pattern with marks in place of BOS and EOS, which are numbers that labels may be as well."""
+    marks = {y: mark for y, mark in ((BOS, _Mark.START), (EOS, _Mark.END)) if y not in labels}
+    return tuple(marks.get(y, y) if isinstance(y, int) else y for y in pattern)
+
+
 def symbol(label: Any) -> str:
-    """A label's name, or what stands for the start and the end of a sequence (or of a parent)."""
-    if isinstance(label, _Inside):
-        return f"in {label}"
-    if isinstance(label, int) and not isinstance(label, bool) and label in (BOS, EOS):
-        return "start" if label == BOS else "end"
-    return str(label)
+    """A label's name, or what stands for the start and the end."""
+    return str(label.value) if isinstance(label, _Mark) else str(label)
 
 
 def pattern_names(pattern: Sequence[Any]) -> tuple[str, ...]:
@@ -247,7 +269,7 @@ def transitions_of(
     for (a, b), w in pairs.items():
         weights[names[a], names[b]] = w
     named = [symbol(label) for label in names]
-    looks = [name if name == str(label) else "O" for label, name in zip(names, named, strict=True)]
+    looks = ["O" if isinstance(label, _Mark) else name for label, name in zip(names, named, strict=True)]
     return Transitions(named, looks, weights, parent)
 
 
@@ -274,7 +296,8 @@ def _automaton(estimator: Any) -> Graph | None:
                 q = int(follow[p, y])
                 best[q] = best.get(q, 0.0) + float(weights[matched].sum())
         edges += [Edge(p, q, w) for q, w in best.items()]
-    named = [" ".join(symbol(y if y in (BOS, EOS) else model.labels[y]) for y in state) or "(any)" for state in states]
+    marks = {BOS: _Mark.START, EOS: _Mark.END}  # a state has numbers of labels, which are never below 0
+    named = [" ".join(symbol(marks[y] if y < 0 else model.labels[y]) for y in state) or "(any)" for state in states]
     looks = [symbol(model.labels[s[-1]]) if s and s[-1] >= 0 else "O" for s in states]
     return Graph(named, looks, edges)
 

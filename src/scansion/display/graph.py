@@ -46,17 +46,28 @@ class Graph:
     edges: Sequence[Edge]
 
     def strongest(self, edges: int, nodes: int) -> Graph:
-        """The graph of the heaviest edges above 0 and the nodes that they join: at most so many."""
-        kept = sorted((e for e in self.edges if e.weight > 0), key=lambda e: -e.weight)
+        """The graph of the heaviest edges above 0 and the nodes that they join: at most so many.
+
+        A node that no such edge leaves keeps its heaviest one, even below 0.
+        """
+        ranked = sorted(self.edges, key=lambda e: -e.weight)
         members: dict[int, int] = {}
         chosen: list[Edge] = []
-        for edge in kept:
-            if len(chosen) == edges:
-                break
+
+        def take(edge: Edge) -> None:
             new = {edge.tail, edge.head} - members.keys()
             if len(members) + len(new) <= nodes:
                 chosen.append(edge)
                 members.update((node, 0) for node in new)
+
+        for edge in ranked:
+            if edge.weight > 0 and len(chosen) < edges:
+                take(edge)
+        served = {edge.tail for edge in chosen}
+        for edge in ranked:
+            if edge.tail not in served:
+                served.add(edge.tail)
+                take(edge)
         order = sorted(members)
         place = {node: i for i, node in enumerate(order)}
         return Graph(
@@ -98,12 +109,12 @@ def circle_order(weights: npt.NDArray[np.float64]) -> list[int]:
 
 
 def draw(graph: Graph, palette: Palette, name: str) -> Markup:
-    """The picture; each node can be reached by the keyboard and then shows its edges alone."""
+    """The picture; by mouse or keyboard, a node shows its edges alone."""
     n = len(graph.names)
     weights = np.zeros((n, n))
     for edge in graph.edges:
         if edge.tail != edge.head:
-            weights[edge.tail, edge.head] += edge.weight
+            weights[edge.tail, edge.head] += max(edge.weight, 0.1)
     order = circle_order(weights + weights.T)
     widths = [max(34.0, 8.2 * min(len(text), 22) + 20) for text in graph.names]
     radius_x = max(150.0, n * 30.0, sum(sorted(widths)[-max(n // 3, 1) :]) / 2.6)
@@ -119,9 +130,9 @@ def draw(graph: Graph, palette: Palette, name: str) -> Markup:
         if n == 2:
             angle = math.pi * (1 - place)
         at[node] = centre[0] + radius_x * math.cos(angle), centre[1] + radius_y * math.sin(angle)
-    heaviest = max((abs(e.weight) for e in graph.edges), default=1.0) or 1.0
-    edges = [_edge(edge, at, widths, centre, heaviest) for edge in sorted(graph.edges, key=lambda e: abs(e.weight))]
-    nodes = [_node(graph, node, at[node], widths[node], palette) for node in order]
+    heaviest = max([1e-9, *(e.weight for e in graph.edges)])
+    edges = [_edge(edge, at, widths, centre, heaviest) for edge in sorted(graph.edges, key=lambda e: e.weight)]
+    nodes = [_node(graph, node, at[node], widths[node], palette, node == order[0]) for node in order]
     return element(
         "svg",
         element("g", *edges),
@@ -134,7 +145,7 @@ def draw(graph: Graph, palette: Palette, name: str) -> Markup:
     )
 
 
-def _node(graph: Graph, node: int, at: Point, width: float, palette: Palette) -> Markup:
+def _node(graph: Graph, node: int, at: Point, width: float, palette: Palette, first: bool) -> Markup:
     name = graph.names[node]
     out = sorted((e for e in graph.edges if e.tail == node), key=lambda e: -e.weight)[:6]
     said = ", ".join(f"{graph.names[e.head]} {signed(e.weight)}" for e in out)
@@ -145,14 +156,14 @@ def _node(graph: Graph, node: int, at: Point, width: float, palette: Palette) ->
         element("text", shown, x=at[0], y=at[1]),
         class_=f"node {palette.css(graph.looks[node])}",
         data_n=node,
-        tabindex=0,
+        tabindex=0 if first else -1,  # one stop for the whole graph, arrow keys inside
         role="img",
         aria_label=f"{name}, followed by {said}" if said else f"{name}, followed by nothing that is drawn",
     )
 
 
 def _edge(edge: Edge, at: dict[int, Point], widths: list[float], centre: Point, heaviest: float) -> Markup:
-    stroke = 1.0 + 5.0 * abs(edge.weight) / heaviest
+    stroke = 1.0 + 5.0 * max(edge.weight, 0.0) / heaviest
     tail, head = at[edge.tail], at[edge.head]
     if edge.tail == edge.head:
         points = _loop(tail, centre)

@@ -68,8 +68,6 @@ def display(
     table, names = as_columns(marginals, labels)
     if level_names is None and isinstance(answer, Mapping):
         level_names = [str(name) for name in answer]
-    if isinstance(marginals, Mapping):  # by level: the lowest is shown
-        marginals = list(marginals.values())[-1]
     entry = Sequence(
         words,
         as_levels("answer", answer, len(words), scheme),

@@ -7,12 +7,11 @@
     node.append(...content);
     return node;
   };
-  const percent = (p) => (p >= 0.0005 ? p.toFixed(3) : p.toExponential(1));
+  const share = (p) => (p >= 0.0005 ? p.toFixed(3) : p.toPrecision(2));
 
-  // ---- sequences ------------------------------------------------------------------------------------------------
+  // ---- one sequence, made when it is first needed ------------------------------------------------------------------
   class SequenceView {
-    constructor(root, entry) {
-      this.root = root;
+    constructor(entry) {
       this.flow = entry.querySelector(".flow");
       this.data = JSON.parse(entry.querySelector("script.data").textContent);
       this.cells = [...this.flow.children];
@@ -22,31 +21,13 @@
         if (known) known.push(bar);
         else this.bars.set(bar.dataset.s, [bar]);
       }
-      this.tip = make("div", "tip");
-      this.tip.hidden = true;
-      this.tip.setAttribute("aria-hidden", "true"); // the segment's own label says the same
-      root.append(this.tip);
-      this.shown = null;
-      const over = (event) => event.target.closest(".bar[data-s]");
-      this.flow.addEventListener("mouseover", (event) => {
-        const bar = over(event);
-        if (bar) this.show(bar.dataset.s, bar);
-        else this.hide();
-      });
-      this.flow.addEventListener("mouseleave", () => this.hide());
-      this.flow.addEventListener("focusin", (event) => {
-        const bar = over(event);
-        if (bar) this.show(bar.dataset.s, bar);
-      });
-      this.flow.addEventListener("focusout", () => this.hide());
-      this.flow.addEventListener("click", (event) => {
-        const bar = over(event);
-        if (bar) this.go(bar.dataset.s);
-      });
-      this.flow.addEventListener("keydown", (event) => this.key(event));
-      if (window.ResizeObserver) new ResizeObserver(() => this.continued()).observe(this.flow);
-      else this.continued();
-      this.heat(entry);
+      this.scroll = entry.querySelector(".heat .scroll");
+      this.readout = entry.querySelector(".readout");
+      this.column = -1;
+    }
+
+    token(t) {
+      return this.cells[t].firstChild.textContent;
     }
 
     // a segment that goes on in the next line says its name again
@@ -75,34 +56,31 @@
       bar.focus();
     }
 
-    key(event) {
-      const bar = event.target.closest(".bar[data-s]");
-      if (!bar) return;
-      const [level, number] = bar.dataset.s.split(".").map(Number);
+    // the segment that a key leads to, or null
+    step(key, from) {
+      const [level, number] = from.split(".").map(Number);
       const levels = this.data.levels;
-      let [to, place] = [level, number];
-      const near = (d) => {
-        const start = levels[level][number][0];
-        const found = levels[d].findIndex((span) => span[1] > start);
-        return found < 0 ? levels[d].length - 1 : found;
+      const last = levels[level].length - 1;
+      const beside = (by) => {
+        let d = level + by;
+        while (d >= 0 && d < levels.length && !levels[d].length) d += by;
+        if (d < 0 || d >= levels.length) return from;
+        const found = levels[d].findIndex((span) => span[1] > levels[level][number][0]);
+        return `${d}.${found < 0 ? levels[d].length - 1 : found}`;
       };
-      const step = (by) => {
-        for (let d = level + by; d >= 0 && d < levels.length; d += by) if (levels[d].length) return d;
-        return level;
-      };
-      switch (event.key) {
-        case "ArrowRight": place = Math.min(number + 1, levels[level].length - 1); break;
-        case "ArrowLeft": place = Math.max(number - 1, 0); break;
-        case "Home": place = 0; break;
-        case "End": place = levels[level].length - 1; break;
-        // the root is the lowest bar
-        case "ArrowUp": to = step(1); place = to === level ? number : near(to); break;
-        case "ArrowDown": to = step(-1); place = to === level ? number : near(to); break;
-        case "Escape": this.hide(); return;
-        default: return;
+      switch (key) {
+        case "ArrowRight": return `${level}.${Math.min(number + 1, last)}`;
+        case "ArrowLeft": return `${level}.${Math.max(number - 1, 0)}`;
+        case "Home": return `${level}.0`;
+        case "End": return `${level}.${last}`;
+        case "ArrowUp": return beside(1); // the top level is the lowest bar
+        case "ArrowDown": return beside(-1);
+        default: return null;
       }
-      event.preventDefault();
-      this.go(`${to}.${place}`);
+    }
+
+    mark(key, on) {
+      for (const bar of this.bars.get(key) || []) bar.classList.toggle("on", on);
     }
 
     chip(label, small) {
@@ -111,45 +89,23 @@
       return chip;
     }
 
-    show(key, at) {
-      if (this.shown !== key) {
-        this.mark(false);
-        this.shown = key;
-        this.mark(true);
-        this.tip.replaceChildren(...this.about(key));
-      }
-      this.tip.hidden = false;
-      const frame = this.root.getBoundingClientRect();
-      const box = at.getBoundingClientRect();
-      const left = Math.min(box.left - frame.left, this.root.clientWidth - this.tip.offsetWidth - 8);
-      this.tip.style.left = `${Math.max(8, left)}px`;
-      const below = box.bottom + this.tip.offsetHeight + 12 < window.innerHeight || box.top < this.tip.offsetHeight + 12;
-      this.tip.style.top = `${below ? box.bottom - frame.top + 8 : box.top - frame.top - this.tip.offsetHeight - 8}px`;
-    }
-
-    hide() {
-      this.mark(false);
-      this.shown = null;
-      this.tip.hidden = true;
-    }
-
-    mark(on) {
-      for (const bar of this.bars.get(this.shown) || []) bar.classList.toggle("on", on);
-    }
-
+    // what there is to say about a segment
     about(key) {
       const [level, number] = key.split(".").map(Number);
       const [start, stop, label] = this.data.levels[level][number];
       const where = stop === start + 1 ? `token ${start}` : `tokens ${start}:${stop}`;
-      const head = make("div", "", this.chip(label), ` ${this.data.names[level]}${this.data.names[level] ? ", " : ""}${where}`);
+      const name = this.data.names[level];
       const words = this.cells.slice(start, Math.min(stop, start + 40)).map((cell) => cell.firstChild.textContent).join(" ");
       const text = words.length > 160 || stop > start + 40 ? `${words.slice(0, 159)}\u2026` : words;
-      const parts = [head, make("p", "quote", text)];
+      const parts = [make("div", "", this.chip(label), ` ${name}${name ? ", " : ""}${where}`), make("p", "quote", text)];
       if (level === this.data.scored) {
         const mass = new Map();
         for (let t = start; t < stop; t++) {
           const row = this.data.likely[t];
-          for (let i = 0; i < row.length; i += 2) mass.set(row[i], (mass.get(row[i]) || 0) + row[i + 1] / (stop - start));
+          for (let i = 0; i < row.length; i += 2) {
+            const y = this.data.meaning[row[i]] ?? row[i];
+            mass.set(y, (mass.get(y) || 0) + row[i + 1] / (stop - start));
+          }
         }
         const rows = [...mass].sort((a, b) => b[1] - a[1]).slice(0, 4);
         parts.push(this.list(rows.map(([y, p]) => [p, [this.chip(y)]])));
@@ -170,44 +126,122 @@
       for (const [p, content] of rows) {
         const bar = make("i", "");
         bar.style.width = `${100 * p}%`;
-        list.append(make("dt", "", percent(p)), make("dd", "", make("span", "meter", bar)), make("dd", "", ...content));
+        list.append(make("dt", "", share(p)), make("dd", "", make("span", "meter", bar)), make("dd", "", ...content));
       }
       return list;
     }
 
-    heat(entry) {
-      const scroll = entry.querySelector(".heat .scroll");
-      if (!scroll) return;
-      const width = Number(scroll.dataset.cell);
-      const column = scroll.querySelector(".column");
-      const readout = entry.querySelector(".readout");
-      let at = -1;
-      const read = (t) => {
-        at = Math.max(0, Math.min(t, this.cells.length - 1));
-        column.setAttribute("x", at * width);
-        const row = this.data.likely[at];
-        const said = [];
-        for (let i = 0; i < row.length; i += 2) said.push(`${this.data.labels[row[i]]} ${percent(row[i + 1])}`);
-        readout.textContent = `${at}: ${this.cells[at].firstChild.textContent} \u2014 ${said.join(", ")}`;
-      };
-      scroll.addEventListener("mousemove", (event) => {
-        const x = event.clientX - scroll.querySelector("svg").getBoundingClientRect().left;
-        const t = Math.floor(x / width);
-        if (t !== at && t >= 0 && t < this.cells.length) read(t);
-      });
-      scroll.addEventListener("keydown", (event) => {
-        const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: this.cells.length - 1 }[event.key];
-        if (to === undefined) return;
-        event.preventDefault();
-        read(to);
-        const x = at * width;
-        if (x < scroll.scrollLeft) scroll.scrollLeft = x;
-        else if (x + width > scroll.scrollLeft + scroll.clientWidth) scroll.scrollLeft = x + width - scroll.clientWidth;
-      });
+    // the marginals of one token, in words
+    read(t) {
+      const at = Math.max(0, Math.min(t, this.cells.length - 1));
+      if (at === this.column) return;
+      this.column = at;
+      const width = Number(this.scroll.dataset.cell);
+      this.scroll.querySelector(".column").setAttribute("x", at * width);
+      const row = this.data.likely[at];
+      const said = [];
+      for (let i = 0; i < row.length; i += 2) said.push(`${this.data.labels[row[i]]} ${share(row[i + 1])}`);
+      this.readout.textContent = `${at}: ${this.token(at)} \u2014 ${said.join(", ")}`;
+    }
+
+    walk(key) {
+      const to = { ArrowRight: this.column + 1, ArrowLeft: this.column - 1, Home: 0, End: this.cells.length - 1 }[key];
+      if (to === undefined) return false;
+      this.read(to);
+      const width = Number(this.scroll.dataset.cell);
+      const x = this.column * width;
+      if (x < this.scroll.scrollLeft) this.scroll.scrollLeft = x;
+      else this.scroll.scrollLeft = Math.max(this.scroll.scrollLeft, x + width - this.scroll.clientWidth);
+      return true;
     }
   }
 
-  // ---- reports --------------------------------------------------------------------------------------------------
+  // ---- all sequences of a page -------------------------------------------------------------------------------------
+  const sequences = (root) => {
+    const views = new WeakMap();
+    const view = (node) => {
+      const entry = node.closest(".entry");
+      if (!views.has(entry)) views.set(entry, new SequenceView(entry));
+      return views.get(entry);
+    };
+    const tip = make("div", "tip");
+    tip.hidden = true;
+    tip.setAttribute("aria-hidden", "true"); // the segment's own label says the same
+    root.append(tip);
+    let shown = null; // [view, key]
+
+    const hide = () => {
+      if (shown) shown[0].mark(shown[1], false);
+      shown = null;
+      tip.hidden = true;
+    };
+    const show = (bar) => {
+      const [one, key] = [view(bar), bar.dataset.s];
+      if (!shown || shown[0] !== one || shown[1] !== key) {
+        hide();
+        shown = [one, key];
+        one.mark(key, true);
+        tip.replaceChildren(...one.about(key));
+      }
+      tip.hidden = false;
+      const frame = root.getBoundingClientRect();
+      const box = bar.getBoundingClientRect();
+      const left = Math.min(box.left - frame.left, root.clientWidth - tip.offsetWidth - 8);
+      tip.style.left = `${Math.max(8, left)}px`;
+      const below = box.bottom + tip.offsetHeight + 12 < window.innerHeight || box.top < tip.offsetHeight + 12;
+      tip.style.top = `${below ? box.bottom - frame.top + 8 : box.top - frame.top - tip.offsetHeight - 8}px`;
+    };
+    const segment = (event) => event.target.closest(".flow .bar[data-s]");
+
+    root.addEventListener("mouseover", (event) => {
+      const bar = segment(event);
+      if (bar) show(bar);
+      else hide();
+    });
+    root.addEventListener("mouseleave", hide);
+    root.addEventListener("focusin", (event) => {
+      const bar = segment(event);
+      if (bar) show(bar);
+    });
+    root.addEventListener("focusout", hide);
+    root.addEventListener("click", (event) => {
+      const bar = segment(event);
+      if (bar) view(bar).go(bar.dataset.s);
+    });
+    root.addEventListener("mousemove", (event) => {
+      const scroll = event.target.closest(".heat .scroll");
+      if (!scroll) return;
+      const x = event.clientX - scroll.querySelector("svg").getBoundingClientRect().left;
+      const t = Math.floor(x / Number(scroll.dataset.cell));
+      const one = view(scroll);
+      if (t >= 0 && t < one.cells.length) one.read(t);
+    });
+    root.addEventListener("keydown", (event) => {
+      const bar = segment(event);
+      const scroll = event.target.closest(".heat .scroll");
+      if (event.key === "Escape") hide();
+      else if (bar) {
+        const to = view(bar).step(event.key, bar.dataset.s);
+        if (to === null) return;
+        event.preventDefault();
+        view(bar).go(to);
+      } else if (scroll && view(scroll).walk(event.key)) event.preventDefault();
+    });
+
+    // names at the starts of lines change with the width, and matter where they can be seen
+    if (!window.ResizeObserver || !window.IntersectionObserver) return;
+    const resized = new ResizeObserver((changes) => changes.forEach((change) => view(change.target).continued()));
+    const seen = new IntersectionObserver((changes) => {
+      for (const change of changes) {
+        if (!change.isIntersecting) continue;
+        seen.unobserve(change.target);
+        resized.observe(change.target.querySelector(".flow"));
+      }
+    }, { rootMargin: "400px" });
+    for (const entry of root.querySelectorAll(".entry")) if (entry.querySelector(".flow")) seen.observe(entry);
+  };
+
+  // ---- reports -----------------------------------------------------------------------------------------------------
   const find = (box) => {
     const input = box.querySelector("input");
     const told = box.querySelector("[role=status]");
@@ -229,20 +263,30 @@
 
   const graph = (picture) => {
     const edges = [...picture.querySelectorAll(".edge")];
+    const nodes = [...picture.querySelectorAll(".node")];
     const ask = (node) => {
       picture.classList.toggle("asked", node !== null);
       for (const edge of edges) edge.classList.toggle("on", node !== null && edge.dataset.ends.split(" ").includes(node));
     };
-    for (const node of picture.querySelectorAll(".node")) {
+    nodes.forEach((node, i) => {
       for (const event of ["mouseenter", "focus"]) node.addEventListener(event, () => ask(node.dataset.n));
       for (const event of ["mouseleave", "blur"]) node.addEventListener(event, () => ask(null));
-    }
+      node.addEventListener("keydown", (event) => {
+        const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+        if (!by) return;
+        event.preventDefault();
+        const to = nodes[(i + by + nodes.length) % nodes.length];
+        node.setAttribute("tabindex", "-1");
+        to.setAttribute("tabindex", "0");
+        to.focus();
+      });
+    });
   };
 
   for (const root of document.querySelectorAll(".scansion:not([data-ready])")) {
     root.dataset.ready = "";
     root.style.position = "relative";
-    for (const entry of root.querySelectorAll(".entry")) if (entry.querySelector(".flow")) new SequenceView(root, entry);
+    if (root.querySelector(".flow")) sequences(root);
     for (const box of root.querySelectorAll(".find")) find(box);
     for (const picture of root.querySelectorAll(".graph")) graph(picture);
   }

@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 
 from scansion.display.charts import curve, histogram
-from scansion.display.contents import Features, Lengths, LevelReport, ReportData, Transitions, Tree, gather
+from scansion.display.contents import (
+    AttributePattern,
+    Features,
+    Lengths,
+    LevelReport,
+    ReportData,
+    Transitions,
+    Tree,
+    gather,
+)
 from scansion.display.graph import draw
 from scansion.display.markup import Markup, element, join, number, signed, void
 from scansion.display.page import Page
@@ -124,8 +133,8 @@ def _transitions(level: LevelReport, palette: Palette) -> Markup:
     alone = len(level.transitions) == 1
     shown = [_one_transitions(one, palette, alone) for one in level.transitions]
     caption = (
-        "Arrows: the highest weights above 0 of one label after another, thicker the higher. Point at a label, or "
-        "reach it by Tab, to see its own."
+        "Arrows: the highest weights of one label after another, thicker the higher; of a label that has none above 0, "
+        "its highest. Point at a label, or reach it by Tab and arrow keys, to see its own."
     )
     body = shown[0] if alone else element("div", *shown, class_="two")
     return join([element("p", caption, class_="quiet"), body])
@@ -187,26 +196,28 @@ def _pair_list(one: Transitions, palette: Palette) -> Markup:
     chosen = order if len(order) <= 80 else np.concatenate([order[:40], order[-40:]])
     n = len(one.names)
     pairs = [((one.names[k // n], one.names[k % n]), float(one.weights.flat[k])) for k in chosen.tolist()]
-    return _pattern_table([("", names, w) for names, w in pairs], palette)
+    return _pattern_table([AttributePattern("", names, w) for names, w in pairs], palette)
 
 
-def _pattern_table(rows: list[tuple[str, tuple[str, ...], float]], palette: Palette) -> Markup:
-    scale = max((abs(w) for _, _, w in rows), default=1.0)
-    tied = any(name for name, _, _ in rows)
+def _pattern_table(rows: list[AttributePattern], palette: Palette) -> Markup:
+    scale = max((abs(row.weight) for row in rows), default=1.0)
+    tied = any(row.attribute for row in rows)
+    nested = any(row.parent is not None for row in rows)
     body = []
-    for name, pattern, w in rows:
+    for row in rows:
         arrow = element("span", "\u2192", class_="arrow")
-        labels = join([x for label in pattern for x in (arrow, chip(palette, label))][1:])
+        labels = join([x for label in row.labels for x in (arrow, chip(palette, label))][1:])
         body.append(
             element(
                 "tr",
-                element("th", name, scope="row", class_="feature") if tied else None,
+                element("th", row.attribute, scope="row", class_="feature") if tied else None,
                 element("td", labels),
-                _weight(w, scale),
-                class_="minus" if w < 0 else None,
+                element("td", "" if row.parent is None else chip(palette, row.parent)) if nested else None,
+                _weight(row.weight, scale),
+                class_="minus" if row.weight < 0 else None,
             )
         )
-    names = [*(["Attribute"] if tied else []), "Labels", "Weight"]
+    names = [*(["Attribute"] if tied else []), "Labels", *(["inside"] if nested else []), "Weight"]
     head = element(
         "tr", *(element("th", name, scope="col", class_="weight" if name == "Weight" else None) for name in names)
     )
@@ -220,18 +231,18 @@ def _patterns(level: LevelReport, palette: Palette) -> Markup:
         if graph.edges:
             caption = (
                 "The states of the model: the labels that it remembers. An arrow's weight is the sum of all label "
-                "patterns that the step completes; the highest ones above 0 are drawn."
+                "patterns that the step completes; the highest ones are drawn."
             )
             parts.append(
                 element("figure", draw(graph, palette, "Graph of the pattern states"), element("figcaption", caption))
             )
     tables = []
     if level.patterns:
-        rows = [("", pattern, w) for pattern, w in level.patterns]
+        rows = [AttributePattern("", pattern, w) for pattern, w in level.patterns]
         tables.append(element("div", element("h3", "Three labels and more"), _pattern_table(rows, palette)))
     if level.attribute_patterns:
-        rows = [(name, pattern, w) for name, pattern, w in level.attribute_patterns]
-        tables.append(element("div", element("h3", "With attributes"), _pattern_table(rows, palette)))
+        table = _pattern_table(level.attribute_patterns, palette)
+        tables.append(element("div", element("h3", "With attributes") if level.patterns else None, table))
     parts.append(element("div", *tables, class_="two"))
     return join(parts)
 

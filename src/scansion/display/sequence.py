@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,10 +23,15 @@ Span = tuple[int, int, str]
 _OVERVIEW_FROM = 80  # tokens from which a strip shows the whole at once
 _LEAST_SHOWN = 0.005  # probabilities below it are not drawn
 _HEAT_ROWS = 40
+_LEAST_ROW = 0.01  # labels that are less probable everywhere have no row
+_OPENED = 3  # with more sequences on a page, their details start closed
 _HEAT_CELL = 20
 _HEAT_ROW = 20
 _HEAT_LETTERS = 11  # of a token's name above its column
 _MOST_CHIPS = 12
+_SURE = 0.95  # tokens whose label is less probable are shaded
+_OUTSIDE = "O"
+_TAG = re.compile(r"^[BIOESLUM]-(?=.)")  # of the schemes that write segments as one label a token
 
 
 @dataclass
@@ -128,9 +134,14 @@ def sequence_page(entries: Iterable[Sequence], title: str | None = None) -> str:
 def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
     """What the page shows: the legend, and each sequence."""
     palette = Palette()
-    for entry in entries:
-        for label in entry.labels or ():
-            palette.add(label)
+    readings = [_read(entry) for entry in entries]
+    for d in range(max((len(entry.levels) for entry in entries), default=0)):  # hues go to the top levels first
+        for entry, reading in zip(entries, readings, strict=True):
+            if d == reading.level:
+                for label in reading.meaning:
+                    palette.add(label)
+            for _, _, label in entry.levels[d] if d < len(entry.levels) else ():
+                palette.add(label)
     outside = False
     for entry in entries:
         for levels in (entry.levels, *(levels for levels, _ in entry.alternatives or ())):
@@ -153,7 +164,14 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
             "ul", *(element("li", chip(palette, label)) for label in names), class_="legend", aria_label="Labels"
         )
     many = len(entries) > 1
-    shown = [_entry(entry, palette, i if many or entry.name else None) for i, entry in enumerate(entries)]
+    shown = [
+        _entry(entry, reading, palette, i if many or entry.name else None, len(entries) <= _OPENED)
+        for i, (entry, reading) in enumerate(zip(entries, readings, strict=True))
+    ]
+    doubt: list[Any] = []
+    if any((reading.sure < _SURE).any() for reading in readings):
+        sample = element("span", "shaded", class_="doubtful", style="--doubt:0.6")
+        doubt = [" Tokens are ", sample, f" where their label has a probability below {_SURE}."]
     hint = element(
         "p",
         "Point at a segment to see more, or reach it by ",
@@ -164,6 +182,7 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
         element("kbd", "\u2193"),
         element("kbd", "\u2192"),
         ".",
+        *doubt,
         class_="hint quiet",
     )
     return join([header, legend, hint if entries else None, element("main", *shown)])
@@ -178,23 +197,21 @@ def chip(palette: Palette, label: Any, suffix: Any = None, look: Any = None) -> 
 # ---- one sequence ----------------------------------------------------------------------------------------------------
 
 
-def _entry(entry: Sequence, palette: Palette, i: int | None) -> Markup:
+def _entry(entry: Sequence, reading: _Reading, palette: Palette, i: int | None, opened: bool) -> Markup:
     size = len(entry.tokens)
     heading = None
     if i is not None:
         heading = element("h2", entry.name or f"Sequence {i + 1}")
     if not size:
         return element("article", heading, element("p", "No tokens.", class_="quiet"), class_="entry")
-    scored = _scored_level(entry)
-    chosen = _chosen(entry, scored)
     parts = [
         heading,
         _overview(entry, palette) if size > _OVERVIEW_FROM else None,
-        _flow(entry, palette, scored, chosen),
-        _alternatives(entry, palette),
-        _heat_map(entry, chosen),
-        _table(entry, palette, scored, chosen),
-        json_script(_data(entry, palette, scored), class_="data"),
+        _flow(entry, reading, palette),
+        _alternatives(entry, palette, opened),
+        _heat_map(entry, reading, opened),
+        _table(entry, reading, palette),
+        json_script(_data(entry, reading, palette), class_="data"),
     ]
     return element("article", *parts, class_="entry")
 
@@ -205,32 +222,62 @@ def _level_name(entry: Sequence, d: int) -> str:
     return f"level {d}" if len(entry.levels) > 1 else ""
 
 
-def _scored_level(entry: Sequence) -> int | None:
-    """The level that the marginals speak of: the lowest one whose labels are all among theirs."""
-    if entry.marginals is None or entry.labels is None:
-        return None
-    known = set(entry.labels)
-    for d in reversed(range(len(entry.levels))):
-        if entry.levels[d] and all(label in known for _, _, label in entry.levels[d]):
-            return d
-    return None
+@dataclass(frozen=True)
+class _Reading:
+    """What marginals say of the segments that are shown.
+
+    Attributes
+    ----------
+    level : int, or None
+        The level that they speak of: the lowest one whose labels are all among theirs.
+    meaning : list of L
+        The segment label of each column: that of B-NP is NP where segments are called NP.
+    chosen : (T,)
+        The column of the label that is shown for each token, of several the most probable one; -1: none.
+    sure : (T,)
+        The probability of the label that is shown.
+    """
+
+    level: int | None
+    meaning: list[str]
+    chosen: npt.NDArray[np.int64]
+    sure: npt.NDArray[np.float64]
+
+    def mean(self, d: int, start: int, stop: int) -> float | None:
+        """Mean probability of the label of a segment at level d."""
+        return float(self.sure[start:stop].mean()) if d == self.level else None
 
 
-def _chosen(entry: Sequence, scored: int | None) -> npt.NDArray[np.int64]:
-    """(T,) the column of the label that is shown for each token; -1: none."""
-    chosen = np.full(len(entry.tokens), -1)
-    if scored is not None and entry.labels is not None:
-        column = {label: y for y, label in enumerate(entry.labels)}
-        for start, stop, label in entry.levels[scored]:
-            chosen[start:stop] = column[label]
-    return chosen
+def _read(entry: Sequence) -> _Reading:
+    size, names = len(entry.tokens), entry.labels or []
+    level, meaning = None, names
+    if entry.marginals is not None:
+        level, meaning = _scored_level(entry, names)
+    chosen, sure = np.full(size, -1), np.ones(size)
+    if level is None or entry.marginals is None:
+        return _Reading(None, names, chosen, sure)
+    shown = [_OUTSIDE] * size
+    for start, stop, label in entry.levels[level]:
+        shown[start:stop] = [label] * (stop - start)
+    columns: dict[str, list[int]] = {}
+    for y, name in enumerate(meaning):
+        columns.setdefault(name, []).append(y)
+    for t, label in enumerate(shown):
+        if label in columns:
+            mine = columns[label]
+            row = entry.marginals[t, mine]
+            chosen[t], sure[t] = mine[int(row.argmax())], min(float(row.sum()), 1.0)
+    return _Reading(level, meaning, chosen, sure)
 
 
-def _sure(entry: Sequence, chosen: npt.NDArray[np.int64], start: int, stop: int) -> float | None:
-    """Mean probability of the shown label over a span."""
-    if entry.marginals is None or (chosen[start:stop] < 0).any():
-        return None
-    return float(entry.marginals[np.arange(start, stop), chosen[start:stop]].mean())
+def _scored_level(entry: Sequence, names: list[str]) -> tuple[int | None, list[str]]:
+    """The level that columns of these names speak of, and their meanings there."""
+    for meaning in (names, [_TAG.sub("", name) for name in names]):
+        known = set(meaning)
+        for d in reversed(range(len(entry.levels))):
+            if entry.levels[d] and all(label in known for _, _, label in entry.levels[d]):
+                return d, meaning
+    return None, names
 
 
 def _visible(token: str) -> Markup:
@@ -254,7 +301,7 @@ def _excerpt(entry: Sequence, start: int, stop: int, most: int = 90) -> str:
     return text
 
 
-def _flow(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.NDArray[np.int64]) -> Markup:
+def _flow(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:
     """Tokens as they are read, with the bars of their segments below: the lowest level first, the root last."""
     size, depth = len(entry.tokens), len(entry.levels)
     widths = [max(_width(token), 0.5) + 0.75 for token in entry.tokens]
@@ -282,9 +329,9 @@ def _flow(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.NDA
                         element("span", label, class_="name"),
                         class_=f"bar {look}{ends}",
                         data_s=f"{d}.{s}",
-                        role="button",
+                        role="img",
                         tabindex=0 if first else -1,
-                        aria_label=_spoken(entry, d, s, scored, chosen),
+                        aria_label=_spoken(entry, reading, d, s),
                     )
                 )
                 first = False
@@ -295,10 +342,8 @@ def _flow(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.NDA
         style, doubt = "", ""
         if least[t] > widths[t]:
             style = f' style="min-width:{least[t]:.2f}em"'
-        if entry.marginals is not None and chosen[t] >= 0:
-            p = float(entry.marginals[t, chosen[t]])
-            if p < 0.95:
-                doubt = f' style="--doubt:{min(1.0, 1.6 * (1.0 - p)):.2f}"'
+        if reading.sure[t] < _SURE:
+            doubt = f' style="--doubt:{min(1.0, 1.6 * (1.0 - reading.sure[t])):.2f}"'
         look = "token doubtful" if doubt else "token"
         word = f'<span class="{look}"{doubt}>{_visible(token)}</span>'
         cells.append(f'<span class="cell"{style}>{word}{"".join(pieces[t])}</span>')
@@ -306,13 +351,13 @@ def _flow(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.NDA
     return element("div", Markup("".join(cells)), class_="flow", role="group", aria_label=text)
 
 
-def _spoken(entry: Sequence, d: int, s: int, scored: int | None, chosen: npt.NDArray[np.int64]) -> str:
+def _spoken(entry: Sequence, reading: _Reading, d: int, s: int) -> str:
     """What a segment says to a screen reader."""
     start, stop, label = entry.levels[d][s]
     where = _where(start, stop)
     name = _level_name(entry, d)
     text = f"{label}{', ' + name if name else ''}, {where}: {_excerpt(entry, start, stop, 60)}"
-    sure = _sure(entry, chosen, start, stop) if d == scored else None
+    sure = reading.mean(d, start, stop)
     if sure is not None:
         text += f"; probability {sure:.2f}"
     for levels, p in (entry.alternatives or ())[:3]:
@@ -347,7 +392,7 @@ def _overview(entry: Sequence, palette: Palette) -> Markup:
     )
 
 
-def _alternatives(entry: Sequence, palette: Palette) -> Markup | None:
+def _alternatives(entry: Sequence, palette: Palette, opened: bool) -> Markup | None:
     """Other configurations: how probable, and what differs from the one that is shown."""
     if not entry.alternatives:
         return None
@@ -370,14 +415,17 @@ def _alternatives(entry: Sequence, palette: Palette) -> Markup | None:
             element(
                 "tr",
                 element("th", i + 1, scope="row"),
-                element("td", meter(p), f"{p:.3f}" if p >= 0.0005 else f"{p:.1e}", class_="number"),
+                element("td", meter(p), f"{p:.3f}" if p >= 0.0005 else f"{p:.2g}", class_="number"),
                 element("td", *(chips or [element("span", "as shown", class_="quiet")])),
             )
         )
-    head = element("tr", *(element("th", name, scope="col") for name in ("", "Probability", "What differs")))
+    head = element("tr", *(element("th", name, scope="col") for name in ("Rank", "Probability", "What differs")))
     table = element("table", element("thead", head), element("tbody", *rows), class_="alternatives")
     return element(
-        "details", element("summary", f"Alternatives ({len(rows)})"), element("div", table, class_="scroll"), open=True
+        "details",
+        element("summary", f"Alternatives ({len(rows)})"),
+        element("div", table, class_="scroll"),
+        open=opened,
     )
 
 
@@ -386,13 +434,13 @@ def meter(p: float) -> Markup:
     return element("span", element("i", style=f"width:{100 * p:.1f}%"), class_="meter", aria_hidden="true")
 
 
-def _heat_map(entry: Sequence, chosen: npt.NDArray[np.int64]) -> Markup | None:
+def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None:
     """Label probabilities at each token: one row a label, as dark as it is probable."""
     if entry.marginals is None or entry.labels is None or not entry.labels:
         return None
     size = len(entry.tokens)
     peaks = entry.marginals.max(axis=0)
-    rows = np.arange(len(peaks))
+    rows = np.flatnonzero(peaks >= _LEAST_ROW)
     if len(rows) > _HEAT_ROWS:
         rows = np.sort(np.argsort(-peaks, kind="stable")[:_HEAT_ROWS])
     place = {int(y): r for r, y in enumerate(rows)}
@@ -401,7 +449,7 @@ def _heat_map(entry: Sequence, chosen: npt.NDArray[np.int64]) -> Markup | None:
     for t, y in np.argwhere(entry.marginals >= _LEAST_SHOWN).tolist():
         if y in place:
             p = entry.marginals[t, y]
-            mark = ' class="on"' if chosen[t] == y else ""
+            mark = ' class="on"' if reading.chosen[t] == y else ""
             cells.append(
                 f'<rect x="{t * width + 1}" y="{place[y] * _HEAT_ROW + 1}" width="{width - 2}" '
                 f'height="{_HEAT_ROW - 2}" fill-opacity="{p:.2f}"{mark}/>'
@@ -434,7 +482,7 @@ def _heat_map(entry: Sequence, chosen: npt.NDArray[np.int64]) -> Markup | None:
         aria_label="Marginals; arrow keys walk over the tokens",
         data_cell=width,
     )
-    left = "" if len(rows) == len(peaks) else f" The {len(rows)} most probable of {len(peaks)} labels."
+    left = "" if len(rows) == len(peaks) else f", the {len(rows)} most probable of {len(peaks)} labels"
     scale = element("span", element("i"), class_="scale", aria_hidden="true")
     return element(
         "details",
@@ -442,7 +490,7 @@ def _heat_map(entry: Sequence, chosen: npt.NDArray[np.int64]) -> Markup | None:
         element("div", labels, scroll, class_="heat"),
         element("p", "0 ", scale, f" 1{left}", class_="quiet"),
         element("p", "\u00a0", class_="readout", role="status"),
-        open=True,
+        open=opened,
     )
 
 
@@ -451,12 +499,12 @@ def _cut(token: str, most: int = _HEAT_LETTERS) -> str:
     return token if len(token) <= most else token[: most - 1] + "\u2026"
 
 
-def _table(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.NDArray[np.int64]) -> Markup:
+def _table(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:
     """The segments in rows, for reading aloud and for copying."""
     nested, rows = len(entry.levels) > 1, []
     for d, level in enumerate(entry.levels):
         for start, stop, label in level:
-            sure = _sure(entry, chosen, start, stop) if d == scored else None
+            sure = reading.mean(d, start, stop)
             rows.append(
                 element(
                     "tr",
@@ -465,7 +513,7 @@ def _table(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.ND
                     element("td", stop, class_="number"),
                     element("th", chip(palette, label), scope="row"),
                     element("td", "" if sure is None else f"{sure:.3f}", class_="number")
-                    if scored is not None
+                    if reading.level is not None
                     else None,
                     element("td", _excerpt(entry, start, stop, 160)),
                 )
@@ -475,7 +523,7 @@ def _table(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.ND
         "Start",
         "Stop",
         "Label",
-        *(["Probability"] if scored is not None else []),
+        *(["Probability"] if reading.level is not None else []),
         "Tokens",
     ]
     head = element("tr", *(element("th", name, scope="col") for name in names))
@@ -483,7 +531,7 @@ def _table(entry: Sequence, palette: Palette, scored: int | None, chosen: npt.ND
     return element("details", element("summary", "As a table"), element("div", table, class_="scroll"))
 
 
-def _data(entry: Sequence, palette: Palette, scored: int | None) -> dict[str, Any]:
+def _data(entry: Sequence, reading: _Reading, palette: Palette) -> dict[str, Any]:
     """What the script needs to tell more: labels by number, segments, the likely labels of each token, alternatives."""
     numbers: dict[str, int] = {}
 
@@ -493,8 +541,12 @@ def _data(entry: Sequence, palette: Palette, scored: int | None) -> dict[str, An
     levels = packed(entry.levels)
     alternatives = [[_rounded(p), packed(other)] for other, p in entry.alternatives or ()]
     likely: list[list[float]] = []
+    meaning: dict[int, int] = {}  # only where it is another label
     if entry.marginals is not None and entry.labels is not None:
         columns = [numbers.setdefault(label, len(numbers)) for label in entry.labels]
+        for column, label in zip(columns, reading.meaning, strict=True):
+            if numbers.setdefault(label, len(numbers)) != column:
+                meaning[column] = numbers[label]
         for row in entry.marginals:
             best = np.argsort(-row, kind="stable")[:4].tolist()
             likely.append([x for y in best if row[y] >= _LEAST_SHOWN for x in (columns[y], _rounded(row[y]))])
@@ -503,7 +555,8 @@ def _data(entry: Sequence, palette: Palette, scored: int | None) -> dict[str, An
         "looks": [css(palette.add(label)) for label in numbers],
         "names": [_level_name(entry, d) for d in range(len(entry.levels))],
         "levels": levels,
-        "scored": -1 if scored is None else scored,
+        "scored": -1 if reading.level is None else reading.level,
+        "meaning": meaning,
         "likely": likely,
         "alternatives": alternatives,
     }

@@ -121,7 +121,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
 
     def __init__(
         self,
-        levels: Any = ("top", "bottom"),
+        levels: Any,
         *,
         max_length: Any = None,
         topology: Any = None,
@@ -243,17 +243,10 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         check_targets(model, targets, data.offsets)
         n_jobs = checks.jobs(self.n_jobs)
         objective = NestedObjective(model, inputs, targets, weight, self.batch_size, n_jobs)
-        self._check_partial(model, inputs, targets, objective.held)
+        bad = objective.impossible()
+        if bad is not None:
+            raise _no_tree(f"y[{bad[0]}]", bad[1])
         return model, objective, np.flatnonzero(targets.known)
-
-    def _check_partial(self, model: NestedModel, inputs: NestedInputs, targets: LevelTargets, held: Held) -> None:
-        """Raise if what is known of a sequence is impossible."""
-        chosen = np.flatnonzero(targets.known & ~targets.complete)
-        if not len(chosen):
-            return
-        rows = [np.arange(inputs.data.offsets[b], inputs.data.offsets[b + 1]) for b in chosen.tolist()]
-        batch = held.constrain(model.batch(inputs.take(chosen), checks.jobs(self.n_jobs)), np.concatenate(rows))
-        _check_possible(batch, chosen, "y")
 
     # ---- predict -----------------------------------------------------------------------------------------------
 
@@ -276,14 +269,16 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return NestedInputs(data, tuple(cells))
 
     def _encoded(self, y: Any, inputs: NestedInputs, extend: bool = False) -> LevelTargets:
+        """Encoded y. extend: labels that the model does not know, and segments too long for it, are no errors."""
         model = self._model
+        limits = [level.max_length for level in model.levels]
         return encode_levels(
             y,
             inputs.data.lengths,
             [level.name for level in model.levels],
             [level.labels for level in model.levels],
             extend=extend,
-            max_lengths=None if extend else [level.max_length for level in model.levels],
+            max_lengths=[limit if limit == 1 or not extend else None for limit in limits],
         )[0]
 
     def _held(self, known: Any, inputs: NestedInputs) -> Held:
@@ -293,7 +288,13 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return held.constrain(batch, rows)
 
     def _check_possible(self, batch: Any, first: int, name: str) -> None:
-        _check_possible(batch, np.arange(first, first + len(batch)), name)
+        dead = np.flatnonzero(batch._core.log_partitions(batch.n_jobs) == -np.inf)
+        if dead.size:
+            raise _no_tree(f"{name}[{first + int(dead[0])}]", batch._core.furthest(int(dead[0])))
+
+    def _tokens_at_once(self) -> int:
+        model: NestedModel = self._model
+        return min(super()._tokens_at_once(), model.tokens_at_once())
 
     def _named(self, config: Any) -> dict[str, list[Segment]]:
         return {
@@ -337,8 +338,8 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         free = self._ask(inputs, lambda batch: batch.log_partition().tolist())
         return float(np.sum(np.array(held) - np.array(free)))
 
-    def scores(self, X: Any, y: Any) -> dict[str, dict[str, float]]:
-        """Quality of the predictions by level.
+    def scores(self, X: Any, y: Any, constraints: Any = None) -> dict[str, dict[str, float]]:
+        """Quality of the predictions (under `constraints`, as in `predict`) by level.
 
         Returns
         -------
@@ -349,7 +350,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         """
         inputs = self._inputs(X)
         targets = self._encoded(y, inputs, extend=True)
-        best = self._ask(inputs, lambda batch: batch.viterbi()[0])
+        best = self._ask(inputs, lambda batch: batch.viterbi()[0], constraints)
         offsets, n = inputs.data.offsets, inputs.data.n_tokens
         result: dict[str, dict[str, float]] = {}
         for k, level in enumerate(self._model.levels):
@@ -394,7 +395,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         batch = self._model.batch(inputs, checks.jobs(self.n_jobs))
         if constraints is not None:
             batch = self._held(constraints, inputs).constrain(batch, slice(None))
-            _check_possible(batch, np.arange(len(batch)), "constraints")
+            self._check_possible(batch, 0, "constraints")
         return batch
 
     # ---- what was learnt ---------------------------------------------------------------------------------------
@@ -521,15 +522,11 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return unpack(stored.metadata, stored.arrays)
 
 
-def _check_possible(batch: Any, numbers: Ints, name: str) -> None:
-    """Raise if nothing is possible for a sequence; numbers (B,): those of the sequences."""
-    dead = np.flatnonzero(batch._core.log_partitions(batch.n_jobs) == -np.inf)
-    if dead.size:
-        b = int(dead[0])
-        raise ValueError(
-            f"{name}[{int(numbers[b])}] leaves no tree: none gets beyond position {batch._core.furthest(b)} with what "
-            "is known there and what the model allows (topology, transitions, repeats, max_length)"
-        )
+def _no_tree(what: str, furthest: int) -> ValueError:
+    return ValueError(
+        f"{what} leaves no tree: none gets beyond position {furthest} with what is known there and what the model "
+        "allows (topology, transitions, repeats, max_length)"
+    )
 
 
 def _level(rules: NestedRules, k: int, labels: list[Any], seen: int, old: NestedModel | None) -> Level:

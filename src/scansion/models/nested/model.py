@@ -38,11 +38,12 @@ from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.nested import NestedBatch, Persistence
 from scansion.models.nested.inputs import NestedInputs
 
-__all__ = ["CLIQUES", "PERSISTENCE", "Block", "Level", "NestedModel"]
+__all__ = ["CLIQUES", "PERSISTENCE", "Block", "Level", "NestedModel", "product"]
 
 PERSISTENCE = ("inside", "start", "end", "inner")
 CLIQUES = ("transition", "initialisation", "ending")
 
+_FLOATS_AT_ONCE = 30_000_000
 _FEW = 0.5  # a block that uses fewer of the attributes than this share gets a matrix of its own
 
 
@@ -189,16 +190,14 @@ class NestedModel:
             block.part, len(self.vocabulary)
         )
 
-    def floats_per_token(self) -> int:
-        """Numbers that the scores of one token take."""
-        total = 0
+    def tokens_at_once(self) -> int:
+        """Number of tokens whose scores fit into a moderate amount of memory."""
+        floats = 1
         for block in self.blocks:
-            level = self.levels[block.level]
-            if block.tokens:
-                total += block.width
-            elif block.part == "span":
-                total += block.width * (level.max_length or 1)
-        return total
+            if block.tokens or block.part == "span":
+                longest = self.levels[block.level].max_length or 1
+                floats += block.width * (longest if block.part == "span" else 1)
+        return max(1, _FLOATS_AT_ONCE // floats)
 
     def _groups(self) -> list[tuple[Ints | None, list[tuple[Block, slice]]]]:
         """Blocks of token attributes that share a matrix, with its columns (None: all)."""
@@ -256,7 +255,7 @@ class NestedModel:
                 continue
             if block.part == "length":
                 weights = block.matrix(self.weights[where], len(level.basis))
-                length = level.basis.T @ weights
+                length = product(level.basis.T, weights)
             elif block.part == "span" and level.max_length is not None and inputs.cells[k] is not None:
                 n, longest = inputs.data.n_tokens, level.max_length
                 places, matrix = inputs.spans(k, longest, len(level.cell_vocabulary))
@@ -350,8 +349,7 @@ class NestedModel:
         if block.part == "length":
             if level.max_length is None:
                 return np.outer(level.basis[:, 0], persist.inside.sum(axis=0))
-            by_length: Floats = level.basis @ persist.length
-            return by_length
+            return product(level.basis, persist.length)
         assert level.max_length is not None
         places, matrix = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
         spans: Floats = matrix.T @ persist.spans.reshape(-1, level.size)[places]
@@ -388,6 +386,12 @@ class NestedModel:
             entries = block.index[chosen].tolist()
             for entry, weight in zip(entries, self.weights[where][chosen].tolist(), strict=True):
                 yield block, rows[entry // block.width], columns[entry % block.width], weight
+
+
+def product(a: Floats, b: Floats) -> Floats:
+    """Product of two small matrices, whose sums do not depend on NumPy's BLAS."""
+    result: Floats = np.einsum("ij,jk->ik", a, b)
+    return result
 
 
 def _contiguous(array: Floats | None) -> Floats | None:

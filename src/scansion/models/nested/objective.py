@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,12 +23,11 @@ from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.models.flat import known_labels
 from scansion.models.nested.inputs import NestedInputs
-from scansion.models.nested.model import NestedModel
+from scansion.models.nested.model import NestedModel, product
 from scansion.models.nested.occurrences import Occurrences
 
 __all__ = ["Held", "NestedObjective", "configuration_counts"]
 
-_FLOATS_AT_ONCE = 30_000_000
 _AVERAGES = 32  # weights that a pass adds to the mean
 
 
@@ -85,7 +84,7 @@ def configuration_counts(
                 free = level.max_length is None  # a constant at each position
                 place = np.zeros_like(length) if free else length - 1
                 np.add.at(by_length, (place, label), rows[start] * (length if free else 1))
-                totals = csr_matrix(level.basis @ by_length)
+                totals = csr_matrix(product(level.basis, by_length))
             else:
                 assert level.max_length is not None
                 places, matrix = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
@@ -104,6 +103,16 @@ def configuration_counts(
         there[there] = block.index[place[there]] == entries[there]
         np.add.at(counts, where.start + place[there], totals.data[there])
     return counts
+
+
+class Part(NamedTuple):
+    """Sequences that share their weight and whether they are complete: their inputs, rows and numbers."""
+
+    weight: float
+    complete: bool
+    inputs: NestedInputs
+    rows: Ints
+    sequences: Ints
 
 
 class NestedObjective:
@@ -142,47 +151,57 @@ class NestedObjective:
         self.counts = configuration_counts(model, inputs, targets, told & targets.complete, weight)
         self.parts = list(self._parts(told))
 
-    def _parts(self, told: Bools) -> Iterator[tuple[float, bool, NestedInputs, Ints]]:
-        """Runs of sequences that share their weight and whether they are complete, with their rows.
+    def _parts(self, told: Bools) -> Iterator[Part]:
+        """Runs of sequences that share their weight and whether they are complete.
 
         Expectations come summed over the sequences of a batch, hence one batch for each weight.
         """
-        tokens = max(1, _FLOATS_AT_ONCE // max(1, self.model.floats_per_token()))
         for complete in (True, False):
             chosen = told & (self.targets.complete == complete)
             for value in np.unique(self.weight[chosen]).tolist():
                 sequences = np.flatnonzero(chosen & (self.weight == value))
                 whole = self.inputs if len(sequences) == len(self.inputs) else self.inputs.take(sequences)
-                rows = self._rows(sequences)
-                for part, inputs in whole.blocks(tokens):
-                    yield value, complete, inputs, rows[part]
+                rows, first = self._rows(sequences), 0
+                for part, inputs in whole.blocks(self.model.tokens_at_once()):
+                    some = sequences[first : first + len(inputs)]
+                    yield Part(value, complete, inputs, rows[part], some)
+                    first += len(inputs)
 
     def _rows(self, sequences: Ints) -> Ints:
         offsets = self.inputs.data.offsets
         pieces = [np.arange(offsets[b], offsets[b + 1]) for b in sequences.tolist()]
         return np.concatenate([*pieces, np.zeros(0, np.int64)]).astype(np.int64)
 
-    def _free_loss(
-        self, model: NestedModel, value: float, complete: bool, inputs: NestedInputs, rows: Ints, out: Floats, jobs: int
-    ) -> float:
+    def impossible(self) -> tuple[int, int] | None:
+        """The first sequence that what is known leaves without a tree, and how far one gets; None: there is none."""
+        for part in self.parts:
+            if part.complete:
+                continue
+            batch = self.held.constrain(self.model.batch(part.inputs, self.n_jobs), part.rows)
+            dead = np.flatnonzero(batch._core.log_partitions(self.n_jobs) == -np.inf)
+            if len(dead):
+                return int(part.sequences[dead[0]]), int(batch._core.furthest(int(dead[0])))
+        return None
+
+    def _part_loss(self, model: NestedModel, part: Part, out: Floats, n_jobs: int) -> float:
         """Add a run's expectations to `out`; its log Z, less that of what is known where it is not complete."""
-        batch = model.batch(inputs, jobs)
+        batch = model.batch(part.inputs, n_jobs)
         log_z, gradient = batch.log_partition_and_gradient()
-        model.gather(inputs, gradient, out, value)
+        model.gather(part.inputs, gradient, out, part.weight)
         total = float(log_z.sum())
-        if not complete:
-            log_z, gradient = self.held.constrain(batch, rows).log_partition_and_gradient()
-            model.gather(inputs, gradient, out, -value)
+        if not part.complete:
+            log_z, gradient = self.held.constrain(batch, part.rows).log_partition_and_gradient()
+            model.gather(part.inputs, gradient, out, -part.weight)
             total -= float(log_z.sum())
-        return value * total
+        return part.weight * total
 
     def log_loss(self, weights: Floats, gradient: Floats, n_jobs: int) -> float:
         """The loss; its gradient (W,) is written to `gradient`."""
         model = self.model.weighted(weights)
         np.negative(self.counts, out=gradient)
-        loss = -float(self.counts @ weights)
-        for value, complete, inputs, rows in self.parts:
-            loss += self._free_loss(model, value, complete, inputs, rows, gradient, n_jobs)
+        loss = -float(np.sum(self.counts * weights))
+        for part in self.parts:
+            loss += self._part_loss(model, part, gradient, n_jobs)
         return loss
 
     def run_pass(self, online: _core.Online, order: Ints, weights: Floats, total: Floats) -> float:
@@ -220,10 +239,10 @@ class NestedObjective:
                 if not len(chosen) or one == 0.0:
                     continue
                 inputs, rows = self.inputs.take(chosen), self._rows(chosen)
-                loss += self._free_loss(model, one, complete, inputs, rows, out, self.n_jobs)
+                loss += self._part_loss(model, Part(one, complete, inputs, rows, chosen), out, self.n_jobs)
                 if complete:
                     told = np.ones(len(chosen), np.bool_)
                     counts = configuration_counts(model, inputs, self.targets.take(chosen, rows), told, None)
                     out -= one * counts
-                    loss -= one * float(counts @ weights)
+                    loss -= one * float(np.sum(counts * weights))
         return loss
