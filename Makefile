@@ -27,9 +27,8 @@ help:  ## list the targets
 
 build: $(VENV)/.built  ## install scansion into .venv, editable; rebuilds after C++ changes
 
-demo: $(VENV)/.built  ## run examples/lattices.py
-	@echo "demo: running examples/lattices.py"
-	@$(BIN)/python examples/lattices.py
+demo: $(VENV)/.built  ## a tour of about a minute; ARGS="--quick" for a short one
+	@$(BIN)/python -m scansion.demo -o build/demo $(ARGS)
 
 test: $(VENV)/.built  ## run the tests; ARGS="-k chain" is passed to pytest
 	@echo "test: running the tests"

@@ -1,4 +1,4 @@
-"""A tour of lattices: exact answers about sequences, from arrays of scores. Run with ``make demo``."""
+"""A tour of lattices: exact answers about sequences, from arrays of scores: ``python examples/lattices.py``."""
 
 import time
 

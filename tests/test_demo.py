@@ -230,7 +230,7 @@ def tour(tmp_path_factory):
 
 def test_the_tour_prints_its_sections(tour):
     printed, where = tour
-    assert re.findall(r"^(\d)\. ", printed, re.MULTILINE) == list("1234567")
+    assert re.findall(r"^(\d)\. ", printed, re.MULTILINE) == list("12345678")
     for name in (
         "CRF",
         "SemiCRF of order 2",
@@ -243,7 +243,7 @@ def test_the_tour_prints_its_sections(tour):
     assert "\x1b" not in printed  # no colour where there is no terminal
     text = [line for line in printed.splitlines() if str(where) not in line and "tokens_of" not in line]
     assert max(map(len, text)) <= 80
-    assert "nan" not in printed
+    assert not re.search(r"\bnan\b", printed)
 
 
 def test_the_tour_writes_pages_models_and_columns(tour):

@@ -68,10 +68,11 @@ def _references(folds: Folds, semicrf: Answers, trees: Answers) -> str:
                 marginals=np.asarray(marginals),
                 labels=list(model.classes_),
                 alternatives=[([config], float(np.exp(p))) for config, p in model.predict_kbest(x, ALTERNATIVES)[0]],
-                name=f"{reference.style}: " + ("right" if tree["field"] == reference.levels[0] else "with errors"),
+                name=reference.style
+                + (", read without an error" if tree["field"] == reference.levels[0] else ", with errors"),
             )
         )
-    title = "References: fields and parts by the HierarchicalCRF, probabilities by the SemiCRF"
+    title = "References: fields and parts (HierarchicalCRF), probabilities (SemiCRF)"
     return sequence_page(entries, title)
 
 
@@ -89,11 +90,12 @@ def _columns(folds: Folds, tested: bool) -> str:
 def commands(where: Path) -> list[str]:
     """Commands to try, as one would type them here."""
     program = _program()
-    train, test, model = (shlex.quote(str(where / name)) for name in ("train.txt", "test.txt", "mine.safetensors"))
+    names = ("train.txt", "test.txt", "mine.safetensors", "mine.html", "mine.txt")
+    train, test, model, page, labelled = (shlex.quote(str(where / name)) for name in names)
     return [
-        f"{program} train {train} -o {model} --model semicrf --order 2 --labels 1 --features words --c2 0.1",
+        f"{program} train {train} -o {model} --labels 1 --features ner --c2 0.1",
         f"{program} evaluate {model} {test}",
-        f"{program} tag {model} {test} --marginals",
+        f"{program} tag {model} {test} --html {page} -o {labelled}",
     ]
 
 
@@ -112,7 +114,7 @@ def snippet(where: Path) -> list[str]:
         "from scansion.demo import attributes, tokens_of",
         "",
         f"model = sc.load({str(where / 'semicrf.safetensors')!r})",
-        'tokens = tokens_of("Hamming RW. Error detecting and error correcting codes. 1950")',
+        'tokens = tokens_of("R. W. Hamming, Error correcting codes, 1950")',
         "for start, stop, label in model.predict([attributes(tokens)])[0]:",
         '    print(label, " ".join(tokens[start:stop]))',
     ]

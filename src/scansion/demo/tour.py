@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -71,20 +72,25 @@ class Tour:
         self.options = options
         self.say = Console()
         chosen = references()
+        self.gains: list[list[str]] = []
         self.folds = Folds(chosen[::6] if options.quick else chosen, options.folds)
 
     def run(self) -> None:
         """All sections."""
-        begin = time.perf_counter()
+        begin, begin_cpu = time.perf_counter(), time.process_time()
         self.opening()
         crf, semicrf = self.flat_models()
         trees = self.hierarchy(crf)
         self.constraints(semicrf)
         self.partial_labels(crf)
         self.trajectories()
+        self.summary()
         self.files(semicrf, trees)
         self.say.line()
-        self.say.text(f"That took {time.perf_counter() - begin:.0f} seconds.")
+        self.say.text(
+            f"That took {time.perf_counter() - begin:.0f} seconds, and "
+            f"{time.process_time() - begin_cpu:.0f} of processor time."
+        )
 
     def opening(self) -> None:
         """What the data are."""
@@ -95,6 +101,8 @@ class Tour:
             f"{len({r.style for r in chosen})} styles: {sum(len(r.tokens) for r in chosen):,} tokens in "
             f"{len({s.label for r in chosen for s in r.levels[0]})} kinds of fields. One of them:"
         )
+        if self.options.quick:
+            say.text("(Quick: every sixth reference only, and little training. The figures below mean little.)")
         say.line()
         say.pairs(_rows(chosen[1], chosen[1].levels[0]))
 
@@ -116,6 +124,7 @@ class Tour:
         for name, answers in (("CRF", crf), ("SemiCRF of order 2", semicrf)):
             rows.append([name, *scores(folds.truth, answers.predicted).cells(), f"{answers.seconds:.1f} s"])
         say.table(["", "tokens", "F1", "whole", "time"], rows)
+        self._gain("SemiCRF for CRF: references right", rows[0][3], rows[1][3])
         say.line()
         say.text(
             "The CRF labels tokens, begin or inside of a field, and looks one label back. The SemiCRF scores whole "
@@ -139,8 +148,10 @@ class Tour:
         # of answers that are one segment each, right or not, F1 is the share that is right
         first, second = (list(map(_as_one, answers.predicted, truth)) for answers in (one, other))
         right = randomization_test([[(0, 1, True)]] * len(truth), first, second, n=n)
+        more = round(right.difference * len(truth))
         return (
-            f"It gets {round(right.difference * len(truth)):+d} references right (p = {right.p_value:.2g}) and "
+            f"It reads {abs(more)} {'more' if more >= 0 else 'fewer'} references without an error (p = "
+            f"{right.p_value:.2g}), and has "
             f"{100 * f1.difference:+.1f} points of F1 (p = {f1.p_value:.2g}; approximate randomisation)."
         )
 
@@ -163,6 +174,7 @@ class Tour:
             ["HierarchicalCRF", *self._tree_cells(upper, lower), f"{trees.seconds:.1f} s"],
         ]
         say.table(["", "fields", "parts", "whole", "misfit", "time"], rows)
+        self._gain("one model for two levels: references right", rows[0][3], rows[1][3])
         say.line()
         say.text(
             "F1 of fields and of parts; references in which both levels are right; references in which the two levels "
@@ -173,9 +185,9 @@ class Tour:
         rows_shown = []
         for start, stop, label in trees.predicted[i]["field"]:
             inside = [p for p in trees.predicted[i]["part"] if start <= p.start < stop]
-            text = " ".join(tokens[start:stop])
+            text = _text(tokens[start:stop])
             if any(p.label != label for p in inside):
-                text = " | ".join(f"{p.label}: {' '.join(tokens[p.start : p.stop])}" for p in inside)
+                text = " | ".join(f"{p.label}: {_text(tokens[p.start : p.stop])}" for p in inside)
             rows_shown.append((label, text))
         say.pairs(rows_shown)
         return trees
@@ -216,13 +228,19 @@ class Tour:
             before += _wrong(folds.truth[i], semicrf.predicted[i], told)
             after += _wrong(folds.truth[i], held[i], told)
             solved += held[i] == folds.truth[i]
-        gain = {
-            i: _wrong(folds.truth[i], semicrf.predicted[i], t) - _wrong(folds.truth[i], held[i], t) for i, t in wrong
-        }
-        i, told = max(wrong, key=lambda pair: gain[pair[0]])
+        right = [sum(semicrf.predicted[i] == truth for i, truth in enumerate(folds.truth))]
+        right.append(right[0] + solved)
+        self._gain("one field told: references right", *(f"{100 * n / len(folds.truth):.1f}" for n in right))
+
+        def follow(pair: tuple[int, Any]) -> int:
+            """How many fields come right, beside the one that was told."""
+            truth, answer, now = folds.truth[pair[0]], semicrf.predicted[pair[0]], held[pair[0]]
+            return sum((s in now) - (s in answer) for s in truth if s != pair[1])
+
+        i, told = max(wrong, key=follow)
         say.text("What is known can be told to a model, which then reads the rest again. A reference with errors:")
         self._show(i, semicrf.predicted[i])
-        words = " ".join(folds.references[i].tokens[told.start : told.stop])
+        words = _text(folds.references[i].tokens[told.start : told.stop])
         sure = np.exp(semicrf.models[i].log_likelihood([folds.X[i]], [[told]]))
         say.text(f"Told that {words} is the {told.label} (to which the model had given {sure:.0%}), it reads:")
         self._show(i, held[i])
@@ -262,14 +280,13 @@ class Tour:
                     lambda: chain(options.iterations, options.jobs, all_possible_transitions=True), targets
                 )
                 found.append(scores(folds.truth, answers.predicted))
-        say.table(
-            ["CRF learning from", "tokens", "F1", "whole"],
-            [
-                ["all labels", *scores(folds.truth, crf.predicted).cells()],
-                ["half of the labels", *mean(partly).cells()],
-                ["complete references only", *mean(complete).cells()],
-            ],
-        )
+        rows = [
+            ["all labels", *scores(folds.truth, crf.predicted).cells()],
+            ["half of the labels", *mean(partly).cells()],
+            ["complete references only", *mean(complete).cells()],
+        ]
+        say.table(["CRF learning from", "tokens", "F1", "whole"], rows)
+        self._gain("incomplete references used, not dropped: F1", rows[2][2], rows[1][2])
         say.line()
         means = f" Means of {drawings} drawings." if drawings > 1 else ""
         say.text(f"The last row is what remains if incomplete references have to be thrown away.{means}")
@@ -304,13 +321,12 @@ class Tour:
             routes[1].append(list(compressed.predict()))
             routes[2].append(list(compressed.best(budget=2000)[0][0]))
         titles = ("best labelling, merged", "compressed, place by place", "compressed, best route")
-        say.table(
-            ["", "right", "exact"],
-            [
-                [title, f"{edit_distance_score(truth, answers):.1f}", f"{exact_match_score(truth, answers):.1f}"]
-                for title, answers in zip(titles, routes, strict=True)
-            ],
-        )
+        rows = [
+            [title, f"{edit_distance_score(truth, answers):.1f}", f"{exact_match_score(truth, answers):.1f}"]
+            for title, answers in zip(titles, routes, strict=True)
+        ]
+        say.table(["", "right", "exact"], rows)
+        self._gain("times summed out: places right", rows[0][1], rows[1][1])
         say.line()
         say.text(
             f"Percent, {len(truth)} walks of 30 steps; right: places, by edit distance; exact: the whole route. The "
@@ -324,12 +340,21 @@ class Tour:
             shown = {"tracker": seen[i], "truth": truth[i], "labelling": routes[0][i], "best route": routes[2][i]}
             say.pairs([(name, "".join(squares()[square] for square in way)) for name, way in shown.items()])
 
-    # ---- files -------------------------------------------------------------------------------------------------
+    # ---- the end -----------------------------------------------------------------------------------------------
+
+    def _gain(self, name: str, before: str, after: str) -> None:
+        """One line of the summary."""
+        self.gains.append([name, before, after, f"{float(after) - float(before):+.1f}"])
+
+    def summary(self) -> None:
+        """What each section gained."""
+        self.say.heading("7. In short")
+        self.say.table(["percent", "before", "after", "gain"], self.gains)
 
     def files(self, semicrf: Answers, trees: Answers) -> None:
         """What is written, and what to try next."""
         say, folds, options = self.say, self.folds, self.options
-        say.heading("7. Pictures, and what to try next")
+        say.heading("8. Pictures, and what to try next")
         say.text("Two models learn from all references now, and are written with what they say:")
         _, y = folds.segments()(range(len(folds.X)))
         flat = semi(options.iterations, options.jobs).fit(folds.X, y)
@@ -345,14 +370,19 @@ class Tour:
         say.text("Or in Python, with a reference of yours:")
         say.line()
         for line in output.snippet(options.output):
-            say.line(f"  {line}")
+            say.line(f"  {line}".rstrip())
         say.line()
         say.text("docs/demo.md has the rules of the data; docs/index.md leads to everything else.")
 
 
 def _rows(reference: Reference, answer: Any) -> list[tuple[str, str]]:
     """The fields of an answer with their words."""
-    return [(label, " ".join(reference.tokens[start:stop])) for start, stop, label in answer]
+    return [(label, _text(reference.tokens[start:stop])) for start, stop, label in answer]
+
+
+def _text(tokens: Sequence[str]) -> str:
+    """Tokens as one writes them: no space before closing marks and behind opening ones."""
+    return re.sub(r" (?=[.,;:?!)\]”’])|(?<=[(\[“‘]) ", "", " ".join(tokens))
 
 
 def _wrong(truth: Any, answer: Any, told: Any = None) -> int:
