@@ -1,6 +1,7 @@
 """The demonstration: its data follow their rules, its simulator is what it says, and the tour runs."""
 
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -308,3 +309,18 @@ def test_the_console_keeps_to_the_width(columns, monkeypatch, capsys):
 def test_the_module_runs():
     done = subprocess.run([sys.executable, "-m", "scansion.demo", "--help"], capture_output=True, text=True, check=True)
     assert "about a minute" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
+def test_ctrl_c_ends_the_tour(tmp_path):
+    # fit takes it as the end of training; the tour must not go on to the next model
+    command = [sys.executable, "-m", "scansion.demo", "-o", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tour:
+        for line in tour.stdout:
+            if line.startswith("2. "):
+                break
+        tour.send_signal(signal.SIGINT)
+        out, err = tour.communicate(timeout=60)
+    assert tour.returncode == 130, err
+    assert "3. " not in out
+    assert "Traceback" not in err

@@ -4,4 +4,7 @@ import sys
 
 from scansion.demo.tour import main
 
-sys.exit(main())
+try:
+    sys.exit(main())
+except KeyboardInterrupt:
+    sys.exit(130)

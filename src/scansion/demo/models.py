@@ -17,7 +17,7 @@ from scansion.metrics import flat_accuracy_score, segment_scores
 from scansion.models import CRF, HierarchicalCRF, SemiCRF
 from scansion.schemes import encode, segments
 
-__all__ = ["Answers", "Folds", "Scores", "chain", "hide", "labels_of", "mean", "nested", "scores", "semi"]
+__all__ = ["Answers", "Folds", "Scores", "chain", "fitted", "hide", "labels_of", "mean", "nested", "scores", "semi"]
 
 C2 = 0.1  # the same penalty in all models
 LONGEST = 32  # tokens of a field
@@ -56,6 +56,14 @@ def nested(iterations: int, jobs: int) -> HierarchicalCRF:
         max_iterations=iterations,
         n_jobs=jobs,
     )
+
+
+def fitted(model: Any, X: Sequence[Any], y: Sequence[Any]) -> Any:
+    """The model, fitted. `fit` takes Ctrl-C as the end of training; here it is the end of all."""
+    model.fit(X, y)
+    if "interrupted" in str(getattr(model, "message_", "")).lower():
+        raise KeyboardInterrupt
+    return model
 
 
 # ---- scores --------------------------------------------------------------------------------------------------------
@@ -131,7 +139,7 @@ class Folds:
             others = [i for i in range(len(self.X)) if i % self.n != fold]
             tested = list(range(fold, len(self.X), self.n))
             chosen, y = targets(others)
-            model = make().fit([self.X[i] for i in chosen], y)
+            model = fitted(make(), [self.X[i] for i in chosen], y)
             for i, answer in zip(tested, model.predict([self.X[i] for i in tested]), strict=True):
                 predicted[i] = segments(answer, "iob2") if isinstance(model, CRF) else answer
                 models[i] = model

@@ -15,7 +15,7 @@ import numpy as np
 from scansion.demo import output
 from scansion.demo.bibliography import PARTS, Reference, references
 from scansion.demo.console import Console
-from scansion.demo.models import Answers, Folds, Scores, chain, hide, labels_of, mean, nested, scores, semi
+from scansion.demo.models import Answers, Folds, Scores, chain, fitted, hide, labels_of, mean, nested, scores, semi
 from scansion.demo.robot import WORLD, Robot, squares
 from scansion.lattice import ChainLattice
 from scansion.metrics import compress, edit_distance_score, exact_match_score, randomization_test
@@ -357,9 +357,9 @@ class Tour:
         say.heading("8. Pictures, and what to try next")
         say.text("Two models learn from all references now, and are written with what they say:")
         _, y = folds.segments()(range(len(folds.X)))
-        flat = semi(options.iterations, options.jobs).fit(folds.X, y)
+        flat = fitted(semi(options.iterations, options.jobs), folds.X, y)
         _, y = folds.trees()(range(len(folds.X)))
-        deep = nested(options.iterations, options.jobs).fit(folds.X, y)
+        deep = fitted(nested(options.iterations, options.jobs), folds.X, y)
         say.pairs(output.write(options.output, folds, semicrf, trees, flat, deep))
         say.line()
         say.text("Open the pages in a browser. Then, from the command line, train and test a model of your own:")
