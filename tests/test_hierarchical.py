@@ -407,6 +407,15 @@ def test_the_number_of_threads_changes_nothing(fitted):
     assert again.predict(TEST) == fitted.predict(TEST)
 
 
+def test_steps_that_are_too_large_do_no_harm():
+    built, function, *_ = problem("two levels", 0, False)
+    assert function(np.full(built.n_weights, 1e200))[0] == np.inf
+    assert function(np.full(built.n_weights, np.nan))[0] == np.inf
+    settings = {"algorithm": "l2sgd", "calibration_eta": 1e120, "max_iterations": 3, "random_state": 0, "c2": 1e-3}
+    model = sc.HierarchicalCRF(NAMES, **settings, calibration_max_trials=3).fit(DATA[:5], TARGETS[:5])
+    assert np.isfinite(model.model_.weights).all()
+
+
 def test_l1_makes_weights_zero():
     model = sc.HierarchicalCRF(NAMES, max_length=LIMITS, c1=2.0, c2=0.0).fit(DATA, TARGETS)
     assert 0 < model.size_ < 0.7 * model.model_.n_weights
