@@ -1,203 +1,274 @@
-"""Hierarchical models by definition: every tree of tiny sequences, its features counted one by one.
+"""Random tiny nested problems with the list of all their trees, for tests by property.
 
-The oracle of `test_hierarchical.py`. It takes from a model which features it has and where their weights stand
-(`NestedModel.parts`), and nothing else.
+As in `strategies`, a problem carries a witness, a tree that never meets a ``-inf``; constraints are drawn from it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from strategies import KINDS, fill
 
-from scansion.models.nested.model import NestedModel
-from scansion.reference.trees import parents, trees
+import scansion as sc
+from scansion.reference import enumeration as brute
+from scansion.reference import trees
 
-ATTRIBUTES = ("a", "b", "edge.c", "edge.d", "pair.e")
-LABELS = {"top": ("X", "Y"), "middle": ("m", "n"), "low": ("p", "q", "r")}
-
-Token = dict[str, float]
-
-
-def tokens(rng: np.random.Generator, length: int) -> list[Token]:
-    """Tokens whose attributes have real values, now and then none."""
-    return [{a: float(rng.normal()) for a in ATTRIBUTES if rng.random() < 0.6} for _ in range(length)]
+MOST_TREES = 500
 
 
-def tree(rng: np.random.Generator, length: int, levels: list[str], bounds: list[int]) -> dict[str, list[Any]]:
-    """Random nested segments over the whole length, by level; no label lies in the one before it of the level above."""
-    result: dict[str, list[Any]] = {}
-    spans = [(0, length)] if length else []
-    for level, bound in zip(levels, bounds, strict=True):
-        segments = []
-        for first, last in spans:
-            start = first
-            while start < last:
-                stop = start + int(rng.integers(1, min(bound, last - start) + 1))
-                segments.append((start, stop, str(rng.choice(LABELS[level]))))
-                start = stop
-        result[level] = segments
-        spans = [(u, v) for u, v, _ in segments]
-    return result
+def expand(given: Any, n_times: int, size: int) -> np.ndarray:
+    """The array (T, M, S) that persistence stands for."""
+    if isinstance(given, np.ndarray):
+        return given
+    bounds = [given.max_length, None if given.length is None else len(given.length)]
+    bounds.append(None if given.spans is None else given.spans.shape[1])
+    longest = next((m for m in bounds if m is not None), max(n_times, 1))
+    out = np.zeros((n_times, longest, size))
+    for u in range(n_times):
+        for v in range(u + 1, min(u + longest, n_times) + 1):
+            cell = out[u, v - u - 1]
+            if given.inside is not None:
+                cell += given.inside[u:v].sum(axis=0)
+            if given.start is not None:
+                cell += given.start if given.start.ndim == 1 else given.start[u]
+            if given.stop is not None:
+                cell += given.stop if given.stop.ndim == 1 else given.stop[v - 1]
+            if given.length is not None:
+                cell += given.length[v - u - 1]
+            if given.spans is not None:
+                cell += given.spans[u, v - u - 1]
+    return out
 
 
-def partial(rng: np.random.Generator, row: dict[str, list[Any]], length: int) -> Any:
-    """What remains when segments, labels, boundaries or whole levels are hidden."""
-    if rng.random() < 0.15:
-        return None
-    result: dict[str, Any] = {}
-    for level, segments in row.items():
-        kind = int(rng.integers(4))
-        if kind == 0:
+@dataclass(frozen=True)
+class NestedProblem:
+    n_times: int
+    sizes: tuple[int, ...]
+    persist: list[Any]  # by level: (T, M, S) or sc.Persistence
+    transit: list[np.ndarray]
+    init: list[np.ndarray]
+    end: list[np.ndarray]
+    children: list[np.ndarray]
+    labels: dict[int, np.ndarray]  # constraints
+    boundaries: dict[int, np.ndarray]
+    general: bool  # take no short cut
+
+    @cached_property
+    def dense(self) -> list[np.ndarray]:
+        return [expand(p, self.n_times, s) for p, s in zip(self.persist, self.sizes, strict=True)]
+
+    @cached_property
+    def listed(self) -> trees.ScoredTrees:
+        """All trees, whatever is known."""
+        return trees.enumerate_trees(self.dense, self.transit, self.init, self.end, self.children)
+
+    @cached_property
+    def scored(self) -> trees.ScoredTrees:
+        """The possible trees that agree with what is known."""
+        held = trees.constrain(self.listed, self.labels, self.boundaries)
+        return [(tree, score) for tree, score in held if score > -np.inf]
+
+    @cached_property
+    def expected(self) -> dict[str, list[np.ndarray]]:
+        """Expected counts of everything, by brute force."""
+        total: dict[str, list[np.ndarray]] = {}
+        for (tree, _), p in zip(self.scored, brute.probabilities(self.scored), strict=True):
+            for name, arrays in trees.counts(tree, self.sizes).items():
+                for d, array in enumerate(arrays):
+                    sums = total.setdefault(name, [np.zeros(a.shape) for a in arrays])
+                    sums[d] += p * array
+        return total
+
+    def lattice(self, **changed: Any) -> sc.NestedLattice:
+        given = {name: getattr(self, name) for name in ("persist", "transit", "init", "end", "children")}
+        lattice = sc.NestedLattice(**{**given, **changed})
+        lattice._batch._core = replace(lattice._batch._core, general=self.general)
+        if self.labels or self.boundaries:
+            lattice = lattice.constrain(self.labels, self.boundaries)
+        return lattice
+
+    @property
+    def atol(self) -> float:
+        """What rounding may do to a sum of all scores that meet in one tree."""
+        arrays = [*self.dense, *self.transit, *self.init, *self.end]
+        scale = max((np.abs(a[np.isfinite(a)]).max(initial=0.0) for a in arrays), default=0.0)
+        return float(1e-10 + 1e-14 * scale * (1 + self.n_times) * len(self.sizes) ** 2)
+
+
+def plain(config: Any) -> trees.Tree:
+    return tuple(tuple((int(u), int(v), int(s)) for u, v, s in level) for level in config)
+
+
+def n_trees(n_times: int, sizes: list[int], bounds: list[int], children: list[np.ndarray]) -> float:
+    """How many trees there are."""
+    ways = [np.ones((n_times + 1, s)) for s in sizes]  # below one segment, by its length and state
+    for d in reversed(range(len(sizes) - 1)):
+        for s in range(sizes[d]):
+            chains = np.zeros(n_times + 1)
+            chains[0] = 1.0
+            for n in range(1, n_times + 1):
+                for m in range(1, min(n, bounds[d + 1]) + 1):
+                    chains[n] += chains[n - m] * ways[d + 1][m, children[d][s]].sum()
+            ways[d][:, s] = chains
+    return float(ways[0][n_times].sum())
+
+
+@st.composite
+def nested_problems(
+    draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, min_times: int = 0, constrained: bool | None = None
+) -> NestedProblem:
+    n_levels = draw(st.sampled_from((2, 3, 3, 3, 4, 4)))
+    n_times = draw(st.sampled_from([t for t in (0, 1, 2, 3, 3, 4, 4, 5, 5) if t >= min_times]))
+    sizes = [draw(st.sampled_from((1, 2, 2, 3))) for _ in range(n_levels)]
+    forms = [draw(st.sampled_from(("dense", "timed", "free"))) for _ in range(n_levels)]
+    bounds = [n_times, *(draw(st.integers(1, max(n_times, 1))) for _ in range(n_levels - 1))]
+    if draw(st.booleans()):
+        bounds[-1] = 1
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind, forbid, general = draw(st.sampled_from(kinds)), draw(st.booleans()), draw(st.booleans())
+    shared = draw(st.sampled_from((1.0, 0.7)))
+    children = [rng.random(pair) < shared for pair in zip(sizes[:-1], sizes[1:], strict=True)]
+    for mask in children:  # everybody has a child
+        mask[np.arange(len(mask)), rng.integers(mask.shape[1], size=len(mask))] = True
+    reach = [max(n_times, 1) if form == "free" else bound for form, bound in zip(forms, bounds, strict=True)]
+    reach[0] = max(n_times, 1)
+    while n_trees(n_times, sizes, reach, children) > MOST_TREES:
+        n_times -= 1
+    reach = [max(1, min(bound, n_times)) for bound in reach]
+
+    persist: list[Any] = []
+    for d, (form, size) in enumerate(zip(forms, sizes, strict=True)):
+        if form == "dense":
+            persist.append(fill(rng, kind, (n_times, reach[d], size)))
             continue
-        if kind == 1:  # some segments, some of their labels
-            kept = [s for s in segments if rng.random() < 0.6]
-            names = LABELS[level]
-            blur = [lambda y: y, lambda y: None, lambda y, names=names: {y, names[0]}]
-            result[level] = [(u, v, blur[int(rng.integers(3))](y)) for u, v, y in kept]
-        elif kind == 2:  # tokens and boundaries one by one
-            labels = [y for u, v, y in segments for _ in range(u, v)]
-            ends = [int(t + 1 in {v for _, v, _ in segments}) for t in range(length)]
-            result[level] = {
-                "labels": [y if rng.random() < 0.5 else None for y in labels],
-                "boundaries": [e if rng.random() < 0.5 else None for e in ends],
-            }
-        else:
-            result[level] = segments
-    return result
+        parts: dict[str, Any] = {"inside": fill(rng, kind, (n_times, size))}
+        for name in ("start", "stop"):
+            pick = rng.integers(3)
+            if pick:
+                parts[name] = fill(rng, kind, (size,) if pick == 1 else (n_times, size))
+        if form == "timed":
+            parts["max_length"] = reach[d]
+            if rng.random() < 0.6:
+                parts["length"] = fill(rng, kind, (reach[d], size))
+            if rng.random() < 0.3:
+                parts["spans"] = fill(rng, kind, (n_times, reach[d], size))
+        persist.append(sc.Persistence(**parts))
+
+    def cliques(rows: int, squares: bool) -> list[np.ndarray]:
+        made = []
+        for p, s in zip(sizes[:-1], sizes[1:], strict=True):
+            shape = (p, s, s) if squares else (p, s)
+            made.append(fill(rng, kind, (rows, *shape) if rng.random() < 0.5 else shape))
+        return made
+
+    transit = cliques(max(n_times - 1, 0), True)
+    init, end = cliques(n_times, False), cliques(n_times, False)
+    problem = NestedProblem(n_times, tuple(sizes), persist, transit, init, end, children, {}, {}, general)
+    witness = problem.listed[rng.integers(len(problem.listed))][0]
+    if forbid:
+        _forbid(rng, problem, witness)
+        problem = replace(problem)  # with lists of its own
+    if constrained or (constrained is None and draw(st.booleans())):
+        _know(rng, problem, witness)
+    return problem
 
 
-def data(seed: int, levels: list[str], bounds: list[int], *, hidden: bool = False, n: int = 4) -> tuple[Any, Any]:
-    """n sequences of up to 4 tokens, with targets."""
-    rng = np.random.default_rng(seed)
-    lengths = [int(rng.integers(1, 5)) for _ in range(n)]
-    X = [tokens(rng, length) for length in lengths]
-    rows = [tree(rng, length, levels, bounds) for length in lengths]
-    if hidden:  # the first is complete: every level has a label
-        rows[1:] = [partial(rng, row, length) for row, length in zip(rows[1:], lengths[1:], strict=True)]
-    return X, rows
+def _forbid(rng: np.random.Generator, problem: NestedProblem, witness: trees.Tree) -> None:
+    """Set about a fifth of the scores to -inf, never one that the witness uses."""
+    used = trees.counts(witness, problem.sizes)
 
+    def strike(array: Any, mask: np.ndarray) -> None:
+        if array is not None:
+            array[(rng.random(array.shape) < 0.2) & (mask == 0)] = -np.inf
 
-def agrees(config: Any, target: Any, model: NestedModel) -> bool:
-    """Whether a tree is one of those that a target leaves open."""
-    if target is None:
-        return True
-    for k, level in enumerate(model.levels):
-        known = target.get(level.name)
-        found = {(u, v): level.labels[s] for u, v, s in config[k + 1]}
-        if known is None:
+    for d, given in enumerate(problem.persist):
+        spans = used["segments"][d]  # (T, T, S)
+        if isinstance(given, np.ndarray):
+            strike(given, _fit(spans, given.shape))
             continue
-
-        def fits(label: Any, wanted: Any) -> bool:
-            return wanted is None or label == wanted or (isinstance(wanted, set) and label in wanted)
-
-        if isinstance(known, dict):
-            labels = [y for (u, v), y in sorted(found.items()) for _ in range(u, v)]
-            stops = {v for _, v in found}
-            for t, wanted in enumerate(known.get("labels", [])):
-                if not fits(labels[t], wanted):
-                    return False
-            for t, end in enumerate(known.get("boundaries", [])):
-                if end is not None and int(t + 1 in stops) != end:
-                    return False
-        elif not all((u, v) in found and fits(found[u, v], y) for u, v, y in known):
-            return False
-    return True
+        starts = spans.sum(axis=1)
+        stops = sum((np.roll(spans[:, n], n, axis=0) for n in range(problem.n_times)), np.zeros(starts.shape))
+        strike(given.inside, used["labels"][d])
+        for array, mask in ((given.start, starts), (given.stop, stops)):
+            strike(array, mask.sum(axis=0) if array is not None and array.ndim == 1 else mask)
+        if given.length is not None:
+            strike(given.length, _fit(spans.sum(axis=0), given.length.shape))
+        if given.spans is not None:
+            strike(given.spans, _fit(spans, given.spans.shape))
+    for name in ("transit", "init", "end"):
+        for array, mask in zip(getattr(problem, name), used[name], strict=True):
+            strike(array, mask if mask.ndim == array.ndim else mask.sum(axis=0))
 
 
-class Oracle:
-    """All trees of tiny sequences with their features.
+def _fit(mask: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The mask of spans cut or padded to another longest length (its last axis but one)."""
+    out = np.zeros(shape)
+    longest = min(mask.shape[-2], shape[-2])
+    out[..., :longest, :] = mask[..., :longest, :]
+    return out
 
-    Parameters
-    ----------
-    model : NestedModel
-    X, y : the sequences and targets
-    span : dict level -> function of a span, optional
-    weight : (B,), optional
-    """
 
-    def __init__(self, model: NestedModel, X: Any, y: Any, span: Any = None, weight: Any = None) -> None:
-        self.model = model
-        self.weight = np.ones(len(X)) if weight is None else weight
-        self.span = span or {}
-        self.place = {}
-        for block, where in model.parts():
-            rows, columns = model.row_names(block), model.column_names(block)
-            for i, entry in enumerate(block.index.tolist()):
-                key = (*block.key, rows[entry // block.width], columns[entry % block.width])
-                self.place[key] = where.start + i
-        self.rows = []
-        for x, target in zip(X, y, strict=True):
-            configs = list(self.configurations(len(x)))
-            features = np.array([self.features(x, c) for c in configs]).reshape(len(configs), model.n_weights)
-            kept = np.array([agrees(c, target, model) for c in configs])
-            self.rows.append((configs, features, kept))
+def _know(rng: np.random.Generator, problem: NestedProblem, witness: trees.Tree) -> None:
+    n = problem.n_times
+    for d, (level, size) in enumerate(zip(witness, problem.sizes, strict=True)):
+        truth = np.array(brute.label_sequence(level), np.int64)
+        form = rng.integers(3)
+        if form:
+            known = np.where(rng.random(n) < 0.5, -1, truth)
+            allowed = (truth[:, None] == np.arange(size)) | (rng.random((n, size)) < 0.6)
+            problem.labels[d] = known if form == 1 else allowed
+        if rng.random() < 0.5:
+            ends = np.zeros(n, np.int64)
+            ends[[v - 1 for _, v, _ in level]] = 1
+            problem.boundaries[d] = np.where(rng.random(n) < 0.5, -1, ends)
 
-    def configurations(self, length: int) -> Any:
-        """All trees that the model allows."""
-        model = self.model
-        sizes = [1, *(level.size for level in model.levels)]
-        bounds = [max(length, 1), *(level.max_length or max(length, 1) for level in model.levels)]
-        for config in trees(length, sizes, bounds, model.children):
-            if all(self._allowed(config, k) for k in range(len(model.levels))):
-                yield config
 
-    def _allowed(self, config: Any, k: int) -> bool:
-        possible = self.model.possible[k]
-        for (_, _, p), chain in parents(config, k):
-            states = [s for _, _, s in chain]
-            if not (possible["initialisation"][p, states[0]] and possible["ending"][p, states[-1]]):
-                return False
-            if not all(possible["transition"][p, u, v] for u, v in zip(states, states[1:], strict=False)):
-                return False
-        return True
+def check_marginals(problem: NestedProblem, answer: Any) -> None:
+    """Labels, boundaries, segments, transit, init and end at every level."""
+    for name, arrays in problem.expected.items():
+        found = getattr(answer, name)
+        assert len(found) == len(arrays)
+        for d, (value, expected) in enumerate(zip(found, arrays, strict=True)):
+            if name == "segments":
+                assert value.shape == (problem.n_times, problem.dense[d].shape[1], problem.sizes[d])
+                expected = _fit(expected, value.shape)
+            assert value.shape == expected.shape
+            assert_allclose(value, expected, rtol=0, atol=10 * problem.atol, err_msg=f"{name}[{d}]")
 
-    def features(self, x: list[Token], config: Any) -> np.ndarray:
-        """(W,) how much each feature counts in a tree."""
-        model, out = self.model, np.zeros(self.model.n_weights)
 
-        def add(k: int, part: str, always: bool, row: str, column: tuple[Any, ...], value: float) -> None:
-            at = self.place.get((k, part, always, row, column))
-            if at is not None:
-                out[at] += value
-
-        for k, level in enumerate(model.levels):
-            names = level.labels
-            above = model.levels[k - 1].labels if k else [None]
-            for u, v, s in config[k + 1]:
-                where = {"inside": range(u, v), "start": [u], "end": [v - 1], "inner": range(u + 1, v)}
-                for part, positions in where.items():
-                    for t in positions:
-                        for name, value in x[t].items():
-                            add(k, part, False, name, (names[s],), value)
-                for name, row in zip(level.basis_names, level.basis, strict=True):
-                    value = row[0] * (v - u) if level.max_length is None else row[v - u - 1]
-                    add(k, "length", False, name, (names[s],), float(value))
-                if level.name in self.span:
-                    for name, value in self.span[level.name](x, u, v).items():
-                        add(k, "span", False, name, (names[s],), value)
-            for (start, stop, p), chain in parents(config, k):
-                first, last = chain[0], chain[-1]
-                cliques = [
-                    ("initialisation", start, (above[p], names[first[2]])),
-                    ("ending", stop - 1, (above[p], names[last[2]])),
-                ]
-                for left, right in zip(chain, chain[1:], strict=False):
-                    cliques.append(("transition", right[0], (above[p], names[left[2]], names[right[2]])))
-                for part, t, column in cliques:
-                    add(k, part, True, "", column, 1.0)
-                    for name, value in x[t].items():
-                        add(k, part, False, name, column, value)
-        return out
-
-    def log_loss(self, w: np.ndarray) -> tuple[float, np.ndarray]:
-        """Negative log likelihood and its gradient, by definition."""
-        loss, gradient = 0.0, np.zeros(len(w))
-        for g, (_, features, kept) in zip(self.weight, self.rows, strict=True):
-            scores = features @ w
-            for sign, chosen in ((1.0, np.ones(len(kept), bool)), (-1.0, kept)):
-                log_z = logsumexp(scores[chosen])
-                loss += sign * g * log_z
-                gradient += sign * g * np.exp(scores[chosen] - log_z) @ features[chosen]
-        return float(loss), gradient
+def check_gradient(problem: NestedProblem, gradient: sc.lattice.NestedScores) -> None:
+    """The gradient in the shapes of the scores."""
+    e, atol = problem.expected, 10 * problem.atol
+    for name in ("transit", "init", "end"):
+        for d, (value, given) in enumerate(zip(getattr(gradient, name), getattr(problem, name), strict=True)):
+            expected = e[name][d] if given.ndim == e[name][d].ndim else e[name][d].sum(axis=0)
+            assert value.shape == given.shape
+            assert_allclose(value, expected, rtol=0, atol=atol, err_msg=f"{name}[{d}]")
+    for d, (value, given) in enumerate(zip(gradient.persist, problem.persist, strict=True)):
+        spans = e["segments"][d]
+        if isinstance(given, np.ndarray):
+            assert value.shape == given.shape
+            assert_allclose(value, _fit(spans, given.shape), rtol=0, atol=atol, err_msg=f"persist[{d}]")
+            continue
+        stops = sum(
+            (np.roll(spans[:, n], n, axis=0) for n in range(problem.n_times)),
+            np.zeros((problem.n_times, problem.sizes[d])),
+        )
+        parts = {"inside": e["labels"][d], "start": spans.sum(axis=1), "stop": stops}
+        parts |= {"length": spans.sum(axis=0), "spans": spans}
+        for name, expected in parts.items():
+            array, found = getattr(given, name), getattr(value, name)
+            if array is None:
+                assert found is None
+                continue
+            if name in ("length", "spans"):
+                expected = _fit(expected, array.shape)
+            elif array.ndim == 1:
+                expected = expected.sum(axis=0)
+            assert found.shape == array.shape
+            assert_allclose(found, expected, rtol=0, atol=atol, err_msg=f"persist[{d}].{name}")

@@ -63,6 +63,17 @@ def test_columns_of_labels_and_single_steps():
     assert ends(single) == [[1, 1, 1, 1]] and single.levels[0].longest == 1
 
 
+def test_boundaries_above_cut_runs_of_equal_labels():
+    y = [{"top": ["A", "A", "B"], "low": ["x", "x", "x"]}]
+    targets, _ = encoded(y, [3])
+    assert ends(targets) == [[0, 1, 1], [0, 1, 1]] and targets.complete[0]
+    assert levels_from_columns({name: [y[0][name]] for name in LEVELS})[0]["low"] == [(0, 2, "x"), (2, 3, "x")]
+    columns = {"top": [["A", "B", None]], "low": [["O", "O", "O"]]}
+    found = levels_from_columns(columns, {"low": "iob2"})[0]
+    assert found["top"] == {"labels": ["A", "B", None], "boundaries": [1, None, None]}
+    assert found["low"] == [(0, 1, "O"), (1, 3, "O")]
+
+
 def test_unknown_levels_sequences_and_sets():
     y = [None, {"low": None}, {"low": [{"x", "y"}, "z"]}, {"top": []}, [None, ["x"]]]
     targets, labels = encoded(y, [1, 1, 2, 1, 1], max_lengths=[None, 1])
@@ -75,15 +86,6 @@ def test_unknown_levels_sequences_and_sets():
 def test_empty_sequences():
     targets, _ = encoded([{"top": [], "low": []}, {"top": [(0, 1, "A")], "low": ["x"]}], [0, 1])
     assert targets.complete.tolist() == [True, True] and targets.known.tolist() == [False, True]
-
-
-def test_take():
-    y = [{"top": ["A"], "low": ["x"]}, {"top": [None, "B"], "low": [{"x", "y"}, "y"]}, None]
-    targets, _ = encoded(y, [1, 2, 1])
-    some = targets.take(np.array([1]), np.array([1, 2]))
-    assert some.complete.tolist() == [False] and some.known.tolist() == [True]
-    assert [level.labels.tolist() for level in some.levels] == [[-1, 1], [-1, 1]]
-    assert some.levels[1].allowed.shape == (2, 2)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_columns_with_unknown_labels():
     [
         ({"a": [["x"]], "b": [["x"], ["y"]]}, "plain", "column 'b' has 2 sequences, but 'a' has 1"),
         ({"a": [["x"]], "b": [["x", "y"]]}, "plain", "sequence 0: column 'b' has 2 labels, but 'a' has 1"),
-        ({"a": [["x", "y"]], "b": [["z", "z"]]}, "plain", r"y\[0\] does not nest"),
+        ({"a": [["x", "y"]], "b": [["B-z", "I-z"]]}, {"b": "iob2"}, r"y\[0\] does not nest"),
         ({"a": [["Z-NP"]]}, "iob2", "sequence 0: label 'Z-NP' at position 0"),
         ({"a": [["x"]]}, "ibo", "unknown scheme 'ibo'"),
         ({"a": [["x"]]}, {"b": "plain"}, "schemes has the level 'b', which is not one of the columns: a"),

@@ -56,17 +56,6 @@ class LevelTargets:
     complete: Bools
     known: Bools
 
-    def take(self, sequences: Ints, rows: Ints) -> LevelTargets:
-        """Those of some sequences, whose tokens are `rows`."""
-
-        def some(one: Targets) -> Targets:
-            allowed = None if one.allowed is None else one.allowed[rows]
-            ends = None if one.ends is None else one.ends[rows]
-            complete, known = one.complete[sequences], one.known[sequences]
-            return replace(one, labels=one.labels[rows], allowed=allowed, ends=ends, complete=complete, known=known)
-
-        return LevelTargets(tuple(map(some, self.levels)), self.complete[sequences], self.known[sequences])
-
 
 def level_names(levels: Any) -> list[str]:
     """`levels` as a list of distinct names, at least one."""
@@ -101,7 +90,8 @@ def encode_levels(
         - a list of segments (start, stop, label); tokens in none of them are unknown, and so are the boundaries between
           them; the label may be None or a set of labels;
         - a list of one label per token, None for unknown, a set for one of these; equal neighbours are one segment
-          (at a level of single steps, each token is one), boundaries beside an unknown label are unknown;
+          unless a level above has a boundary between them (at a level of single steps, each token is one), boundaries
+          beside an unknown label are unknown;
         - a dict of ``"labels"``, one per token, of which nothing follows for the boundaries, and ``"boundaries"``, one
           per token: 1 a segment ends here, 0 none does, None or -1 unknown; either may be left out;
         - None: unknown.
@@ -131,16 +121,18 @@ def encode_levels(
     columns = _by_level(y, sizes, levels)
     offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
     found: list[Targets] = []
+    merged: list[Bools] = []
     names: list[list[Any]] = []
     for k, level in enumerate(levels):
         reader = _Reader(None if labels is None else labels[k], extend)
         try:
-            targets, known_labels = _encode_level(reader, columns[k], sizes, single=limits[k] == 1)
+            targets, known_labels, columnar = _encode_level(reader, columns[k], sizes, single=limits[k] == 1)
         except (TypeError, ValueError) as error:
             raise type(error)(f"level {level!r}: {error}") from None
         found.append(targets)
+        merged.append(np.repeat(columnar, sizes))
         names.append(known_labels)
-    ends = _nested([t.ends for t in found], [t.labels for t in found], offsets, levels, names)
+    ends = _nested([t.ends for t in found], [t.labels for t in found], merged, offsets, levels, names)
     completed = []
     for k, targets in enumerate(found):
         longest = _longest(ends[k], offsets, limits[k], levels[k])
@@ -185,10 +177,15 @@ def _targets_of(sequence: Any, b: int, levels: Sequence[str]) -> list[Any]:
     return entries
 
 
-def _encode_level(reader: _Reader, column: list[Any], sizes: list[int], *, single: bool) -> tuple[Targets, list[Any]]:
+def _encode_level(
+    reader: _Reader, column: list[Any], sizes: list[int], *, single: bool
+) -> tuple[Targets, list[Any], list[bool]]:
+    """Targets and labels of one level; for each sequence, whether it is given as labels, of which runs are segments."""
+    columnar: list[bool] = []
     numbers: list[int] = []
     ends: list[int] = []
     for b, (target, size) in enumerate(zip(column, sizes, strict=True)):
+        columnar.append(False)
         if isinstance(target, Mapping):
             row, row_ends = _knowledge(reader, target, b, size)
         else:
@@ -196,6 +193,7 @@ def _encode_level(reader: _Reader, column: list[Any], sizes: list[int], *, singl
             if _are_segments(entries):
                 row, row_ends = reader.segments(_segments(entries, b, size), b, size)
             else:
+                columnar[-1] = True
                 row = reader.labels(entries, b, size)
                 row_ends = [1] * size if single else _runs(row)[1]
         if single:
@@ -207,7 +205,7 @@ def _encode_level(reader: _Reader, column: list[Any], sizes: list[int], *, singl
             row_ends[-1] = 1
         numbers.extend(row)
         ends.extend(row_ends)
-    return reader.targets(numbers, ends, sizes, 0)
+    return *reader.targets(numbers, ends, sizes, 0), columnar
 
 
 def _knowledge(reader: _Reader, target: Mapping[Any, Any], b: int, size: int) -> tuple[list[int], list[int]]:
@@ -238,13 +236,21 @@ def _knowledge(reader: _Reader, target: Mapping[Any, Any], b: int, size: int) ->
 
 
 def _nested(
-    given: Sequence[Any], numbers: Sequence[Any], offsets: Ints, levels: Sequence[str], names: Sequence[list[Any]]
+    given: Sequence[Any],
+    numbers: Sequence[Any],
+    merged: Sequence[Bools],
+    offsets: Ints,
+    levels: Sequence[str],
+    names: Sequence[list[Any]],
 ) -> list[Ends]:
-    """What the levels' boundaries say of each other; ValueError where they contradict."""
+    """What the levels' boundaries say of each other; ValueError where they contradict.
+
+    merged (N,) by level: tokens whose segments are runs of equal labels, which boundaries above them cut.
+    """
     ends: list[Ends] = [np.array(one, np.int8) for one in given]
     for k in range(1, len(ends)):
         above = ends[k - 1] == 1
-        clash = above & (ends[k] == 0)
+        clash = above & (ends[k] == 0) & ~merged[k]
         if clash.any():
             t = int(np.argmax(clash))
             upper = next(i for i in range(k) if given[i][t] == 1)
@@ -311,7 +317,8 @@ def levels_from_columns(
         The top level first. An unknown label is None.
     schemes : str, or dict level -> str
         How a column is read: a tag scheme of `scansion.schemes` ("iob2", "bilou", ...), "plain" (equal neighbours are
-        one segment) or "tokens" (each token is a segment of its own). Levels that a dict leaves out are "plain".
+        one segment, unless a level above has a boundary between them) or "tokens" (each token is a segment of its own).
+        Levels that a dict leaves out are "plain".
     outside : label
         Label of the segments between those of a tag scheme: at every level, every token belongs to a segment.
     outside_runs : bool
@@ -356,22 +363,27 @@ def levels_from_columns(
                     f"sequence {b}: column {level!r} has {len(rows[level])} labels, but {top!r} has {len(rows[top])}"
                 )
         try:
-            result.append({level: _column(rows[level], read[level], outside, outside_runs) for level in levels})
+            found: dict[str, Any] = {}
+            cuts: set[int] = set()
+            for level in levels:
+                found[level] = _column(rows[level], read[level], outside, outside_runs, cuts)
+                cuts |= _stops(found[level])
+            result.append(found)
         except ValueError as error:
             raise ValueError(f"sequence {b}: {error}") from None
     encode_levels(result, [len(_entries(row, 0)) for row in known[top]], levels)  # says where they do not nest
     return result
 
 
-def _column(row: list[Any], scheme: str, outside: Any, runs: bool) -> Any:
-    """What one column says."""
+def _column(row: list[Any], scheme: str, outside: Any, runs: bool, cuts: set[int]) -> Any:
+    """What one column says; cuts: where segments of the levels above stop."""
     if None not in row:
-        return _whole_column(row, scheme, outside, runs)
+        return _whole_column(row, scheme, outside, runs, cuts)
     labels: list[Any] = [None] * len(row)
     boundaries: list[int | None] = [None] * len(row)
     start = 0
     for stop in [*(t for t, label in enumerate(row) if label is None), len(row)]:
-        for u, v, label in _whole_column(row[start:stop], scheme, outside, runs):
+        for u, v, label in _whole_column(row[start:stop], scheme, outside, runs, {cut - start for cut in cuts}):
             labels[start + u : start + v] = [label] * (v - u)
             boundaries[start + u : start + v] = [0] * (v - u)
             boundaries[start + v - 1] = 1
@@ -381,18 +393,30 @@ def _column(row: list[Any], scheme: str, outside: Any, runs: bool) -> Any:
     return {"labels": labels, "boundaries": boundaries}
 
 
-def _whole_column(row: list[Any], scheme: str, outside: Any, runs: bool) -> list[Segment]:
+def _stops(found: Any) -> set[int]:
+    """Where segments are known to stop."""
+    if isinstance(found, dict):
+        return {t + 1 for t, end in enumerate(found["boundaries"]) if end}
+    return {segment.stop for segment in found}
+
+
+def _whole_column(row: list[Any], scheme: str, outside: Any, runs: bool, cuts: set[int]) -> list[Segment]:
     if scheme == "tokens":
         return [Segment(t, t + 1, label) for t, label in enumerate(row)]
     if scheme == "plain":
-        return schemes.segments(row, "plain")
+        return [part for segment in schemes.segments(row, "plain") for part in _cut(segment, cuts)]
     found: list[Segment] = []
     at = 0
     for segment in [*schemes.segments(row, scheme), Segment(len(row), len(row), None)]:
         if at < segment.start:
-            cuts = [at, segment.start] if runs else range(at, segment.start + 1)
-            found.extend(Segment(u, v, outside) for u, v in zip(cuts, cuts[1:], strict=False))
+            found.extend(_cut(Segment(at, segment.start, outside), cuts if runs else set(range(at, segment.start))))
         if segment.stop > segment.start:
             found.append(segment)
         at = segment.stop
     return found
+
+
+def _cut(segment: Segment, cuts: set[int]) -> list[Segment]:
+    """A run of equal labels, cut in pieces."""
+    places = [segment.start, *(t for t in range(segment.start + 1, segment.stop) if t in cuts), segment.stop]
+    return [Segment(u, v, segment.label) for u, v in zip(places, places[1:], strict=False)]

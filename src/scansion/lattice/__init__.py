@@ -1,8 +1,8 @@
 """Exact inference on given scores: arrays in, answers out.
 
-`chain` one label per position; `segment` segments with labels; `nested` segments inside
-segments; `patterns` the automaton under the first two; `constraints`
-partial knowledge; `base` the questions every lattice answers; `cores` the two engines; `checks` the border.
+`chain` one label per position; `segment` segments with labels; `patterns` the automaton under both; `nested` segments
+inside segments, `nested_scores` their scores; `constraints` partial knowledge; `base` the questions every lattice
+answers; `cores` the two engines of flat lattices; `checks` the border.
 """
 
 from scansion.lattice.chain import ChainBatch, ChainLattice, ChainMarginals

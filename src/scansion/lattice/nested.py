@@ -124,9 +124,8 @@ def _segments(core: NestedCore, n_jobs: int) -> list[Floats]:
 
 
 def _add_root(out: Floats, core: NestedCore, labels: Floats) -> None:
-    for first, last in zip(core.offsets[:-1], core.offsets[1:], strict=True):
-        if last > first:
-            out[first, last - first - 1] = labels[first]
+    _, first, last = core.ends
+    out[first, last - first] = labels[first]
 
 
 def _gradient(core: NestedCore, n_jobs: int) -> tuple[Floats, NestedScores]:
@@ -147,12 +146,12 @@ def _persist_gradient(core: NestedCore, d: int, answer: dict[str, Any]) -> Any:
         spans = None if level.spans is None else np.zeros(level.spans.shape)
         if spans is not None:
             _add_root(spans, core, labels)
-        for first, last in zip(core.offsets[:-1], core.offsets[1:], strict=True):
-            if last == first:
-                continue
-            for name, at in (("start", first), ("stop", last - 1), ("length", last - first - 1)):
-                if parts[name] is not None:
-                    parts[name][... if parts[name].ndim == 1 else at] += labels[first]
+        _, first, last = core.ends
+        for name, at in (("start", first), ("stop", last), ("length", last - first)):
+            if parts[name] is not None and parts[name].ndim == 1:
+                parts[name] += labels[first].sum(axis=0)
+            elif parts[name] is not None:
+                np.add.at(parts[name], at, labels[first])
     if level.dense:
         return spans
     inside = None if level.inside is None else labels

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from scansion import model_file
-from scansion.data import LevelTargets, Vocabulary, encode, encode_levels, level_names
+from scansion.data import LevelTargets, Targets, Vocabulary, encode, encode_levels, level_names
 from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
-from scansion.models.build import known_segments
+from scansion.models.build import matches
 from scansion.models.cells import readable, span_cells
 from scansion.models.learner import Learner, cut, sequence_weights
 from scansion.models.lengths import length_basis
@@ -42,10 +42,11 @@ class HierarchicalCRF(Learner):
     ----------
     levels : list of str
         Names of the levels, the top level first. The root above them is added.
-    max_length : int, None, "free", or dict level -> one of these
-        Longest segment of a level; None: the longest seen in training; "free": no bound. A level of single steps has 1.
-        Levels without a bound and without features of length or span cost time linear in the length of a sequence,
-        others also grow with their longest segment.
+    max_length : "auto", int, None, "free", or dict level -> one of these
+        Longest segment of a level. 1 makes it a level of single steps; None: the longest seen in training; "free": no
+        bound; "auto" (also of levels that a dict leaves out): the longest seen if `length_features` or
+        `segment_features` need a bound or if nothing but single steps is seen, else no bound. Levels without a bound
+        cost time linear in the length of a sequence, others also grow with their longest segment.
     topology : None, "seen", "all", or dict parent label -> child labels
         Which labels of a level may lie in which of the level above. "seen": those seen in training; "all": all; None:
         "seen" if y is complete, else "all". Of more than two levels a dict has one such dict for each parent level's
@@ -121,9 +122,9 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
 
     def __init__(
         self,
-        levels: Any = ("top", "bottom"),
+        levels: Any,
         *,
-        max_length: Any = None,
+        max_length: Any = "auto",
         topology: Any = None,
         repeats: Any = None,
         transitions: str = "all",
@@ -229,7 +230,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         before = [[] if old is None else old.levels[k].labels for k in range(len(rules.levels))]
         known = [list(dict.fromkeys([*labels, *rules.labels(k)])) for k, labels in enumerate(before)]
         targets, labels = encode_levels(y, data.lengths, rules.levels, known, extend=True, max_lengths=rules.bounds)
-        levels = [_level(rules, k, labels[k], targets.levels[k].longest, old) for k in range(len(labels))]
+        levels = [_level(rules, k, labels[k], targets.levels[k], old) for k in range(len(labels))]
         cells = [
             span_cells(X, f, level.cell_vocabulary, level.max_length, False) if f and level.max_length else None
             for f, level in zip(rules.functions, levels, strict=True)
@@ -241,17 +242,10 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         check_targets(model, targets, data.offsets)
         n_jobs = checks.jobs(self.n_jobs)
         objective = NestedObjective(model, inputs, targets, weight, self.batch_size, n_jobs)
-        self._check_partial(model, inputs, targets, objective.held)
+        bad = objective.impossible()
+        if bad is not None:
+            raise _no_tree(f"y[{bad[0]}]", bad[1])
         return model, objective, np.flatnonzero(targets.known)
-
-    def _check_partial(self, model: NestedModel, inputs: NestedInputs, targets: LevelTargets, held: Held) -> None:
-        """Raise if what is known of a sequence is impossible."""
-        chosen = np.flatnonzero(targets.known & ~targets.complete)
-        if not len(chosen):
-            return
-        rows = [np.arange(inputs.data.offsets[b], inputs.data.offsets[b + 1]) for b in chosen.tolist()]
-        batch = held.constrain(model.batch(inputs.take(chosen), checks.jobs(self.n_jobs)), np.concatenate(rows))
-        _check_possible(batch, chosen, "y")
 
     # ---- predict -----------------------------------------------------------------------------------------------
 
@@ -274,14 +268,16 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return NestedInputs(data, tuple(cells))
 
     def _encoded(self, y: Any, inputs: NestedInputs, extend: bool = False) -> LevelTargets:
+        """Encoded y. extend: labels that the model does not know, and segments too long for it, are no errors."""
         model = self._model
+        limits = [level.max_length for level in model.levels]
         return encode_levels(
             y,
             inputs.data.lengths,
             [level.name for level in model.levels],
             [level.labels for level in model.levels],
             extend=extend,
-            max_lengths=None if extend else [level.max_length for level in model.levels],
+            max_lengths=[limit if limit == 1 or not extend else None for limit in limits],
         )[0]
 
     def _held(self, known: Any, inputs: NestedInputs) -> Held:
@@ -291,7 +287,13 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return held.constrain(batch, rows)
 
     def _check_possible(self, batch: Any, first: int, name: str) -> None:
-        _check_possible(batch, np.arange(first, first + len(batch)), name)
+        dead = np.flatnonzero(batch._core.log_partitions(batch.n_jobs) == -np.inf)
+        if dead.size:
+            raise _no_tree(f"{name}[{first + int(dead[0])}]", batch._core.furthest(int(dead[0])))
+
+    def _tokens_at_once(self) -> int:
+        model: NestedModel = self._model
+        return min(super()._tokens_at_once(), model.tokens_at_once())
 
     def _named(self, config: Any) -> dict[str, list[Segment]]:
         return {
@@ -335,8 +337,8 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         free = self._ask(inputs, lambda batch: batch.log_partition().tolist())
         return float(np.sum(np.array(held) - np.array(free)))
 
-    def scores(self, X: Any, y: Any) -> dict[str, dict[str, float]]:
-        """Quality of the predictions by level.
+    def scores(self, X: Any, y: Any, constraints: Any = None) -> dict[str, dict[str, float]]:
+        """Quality of the predictions (under `constraints`, as in `predict`) by level.
 
         Returns
         -------
@@ -347,7 +349,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         """
         inputs = self._inputs(X)
         targets = self._encoded(y, inputs, extend=True)
-        best = self._ask(inputs, lambda batch: batch.viterbi()[0])
+        best = self._ask(inputs, lambda batch: batch.viterbi()[0], constraints)
         offsets, n = inputs.data.offsets, inputs.data.n_tokens
         result: dict[str, dict[str, float]] = {}
         for k, level in enumerate(self._model.levels):
@@ -361,14 +363,10 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
                 told, right = one.labels >= 0, one.labels == guess
             else:
                 told, right = ~one.allowed.all(axis=1) | (one.labels >= 0), one.allowed[np.arange(n), guess]
-            start, stop, known = known_segments(one)
-            wanted = np.stack([start, stop, one.labels[start]], axis=1)[known]
-            unknown = np.concatenate([[0], np.cumsum(np.repeat(~known, stop - start))])
-            steps = steps[unknown[steps[:, 0]] == unknown[steps[:, 1]]]
-            hits = len(set(map(tuple, wanted.tolist())) & set(map(tuple, steps.tolist())))
+            wanted, compared, hits = matches(one, steps)
             result[level.name] = {
                 "accuracy": float(right[told].mean()) if told.any() else np.nan,
-                "f1": 2.0 * hits / (len(wanted) + len(steps)) if len(wanted) else np.nan,
+                "f1": 2.0 * hits / (wanted + compared) if wanted else np.nan,
             }
         return result
 
@@ -392,7 +390,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         batch = self._model.batch(inputs, checks.jobs(self.n_jobs))
         if constraints is not None:
             batch = self._held(constraints, inputs).constrain(batch, slice(None))
-            _check_possible(batch, np.arange(len(batch)), "constraints")
+            self._check_possible(batch, 0, "constraints")
         return batch
 
     # ---- what was learnt ---------------------------------------------------------------------------------------
@@ -483,26 +481,18 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         return unpack(stored.metadata, stored.arrays)
 
 
-def _check_possible(batch: Any, numbers: Ints, name: str) -> None:
-    """Raise if nothing is possible for a sequence; numbers (B,): those of the sequences."""
-    dead = np.flatnonzero(batch._core.log_partitions(batch.n_jobs) == -np.inf)
-    if dead.size:
-        b = int(dead[0])
-        raise ValueError(
-            f"{name}[{int(numbers[b])}] leaves no tree: none gets beyond position {batch._core.furthest(b)} with what "
-            "is known there and what the model allows (topology, transitions, repeats, max_length)"
-        )
+def _no_tree(what: str, furthest: int) -> ValueError:
+    return ValueError(
+        f"{what} leaves no tree: none gets beyond position {furthest} with what is known there and what the model "
+        "allows (topology, transitions, repeats, max_length)"
+    )
 
 
-def _level(rules: NestedRules, k: int, labels: list[Any], seen: int, old: NestedModel | None) -> Level:
-    """A level with its longest segment and length features; seen: the length of the longest in y."""
-    name, limit = rules.levels[k], rules.max_length[k]
+def _level(rules: NestedRules, k: int, labels: list[Any], targets: Targets, old: NestedModel | None) -> Level:
+    """A level with its longest segment and length features."""
     if not labels:
-        raise ValueError(f"y holds no label of level {name!r}: give them by topology, or leave the level out")
-    longest = limit if isinstance(limit, int) else None
-    if limit is None:
-        longest = max(seen, (old.levels[k].max_length or 0) if old is not None else 0)
-        if longest < 1:
-            raise ValueError(f"y holds no segment of level {name!r} whose two ends are known: give max_length")
+        raise ValueError(f"y holds no label of level {rules.levels[k]!r}: give them by topology, or leave it out")
+    before = 0 if old is None else old.levels[k].max_length or 0
+    longest = rules.longest(k, max(targets.longest, before), bool(targets.complete.all()))
     vocabulary = old.levels[k].cell_vocabulary.copy() if old is not None else Vocabulary()
-    return Level(name, labels, longest, *length_basis(rules.length_features[k], longest or 1), vocabulary)
+    return Level(rules.levels[k], labels, longest, *length_basis(rules.length_features[k], longest or 1), vocabulary)

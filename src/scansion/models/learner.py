@@ -183,6 +183,10 @@ class Learner(Estimator):
         except AttributeError:
             raise not_fitted(f"this {type(self).__name__} is not fitted yet: call fit first") from None
 
+    def _tokens_at_once(self) -> int:
+        """Tokens whose lattices are made together."""
+        return _TOKENS_AT_ONCE
+
     def _ask(self, X: Any, question: Callable[[Any], list[Any]], known: Any = None) -> list[Any]:
         """The answers to a question put to the lattices of X, some sequences at a time.
 
@@ -193,7 +197,7 @@ class Learner(Estimator):
         held = None if known is None else self._held(known, inputs)
         answers: list[Any] = []
         first = 0
-        for rows, part in inputs.blocks(_TOKENS_AT_ONCE):
+        for rows, part in inputs.blocks(self._tokens_at_once()):
             batch = model.batch(part, n_jobs)
             if held is not None:
                 batch = self._constrained(batch, held, rows)

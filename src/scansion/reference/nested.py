@@ -18,8 +18,8 @@ and outside, :math:`\Lambda^0_s(0, T) = 1`,
     \Lambda_u(i, j) &= \sum_s \Big[ \lambda_{s,u}(i, j) e^{I_{s,u}(i)}
         + \sum_{t<i} \lambda_{s,u}(t, j) \sum_v \alpha_{s,v}(t, i) e^{A_{s,v,u}(i-1)} \Big]
 
-(000, eqs. 41-50 and 57-66, with the errata of the equations: the inside mass in eq. 41 is the child's, A has the
-child's level and I the parent's.)
+(000, section 4, eqs. 40, 44, 47 and 51. Departs from the paper where it misprints: the inside mass of eq. 41 is the
+child's, A has the child's level and I the parent's, and products over I and E run over the parent's ending times.)
 
 Conventions
 -----------
@@ -183,7 +183,7 @@ def log_partition(s: Scores) -> float:
 
 
 def best_score(s: Scores) -> float:
-    """The score of the best configuration (000, figure 16)."""
+    """The score of the best configuration (000, eqs. 58 to 61)."""
     if s.n_times == 0:
         return 0.0
     return float(_highest(inside(s, best=True)[0][0][0, s.n_times], axis=0))

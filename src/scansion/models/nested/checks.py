@@ -6,14 +6,14 @@ import numpy as np
 
 from scansion.data import LevelTargets
 from scansion.lattice.checks import Ints
-from scansion.models.nested.model import CLIQUES, NestedModel
+from scansion.models.nested.model import NestedModel
 from scansion.models.nested.occurrences import Occurrences
 
 __all__ = ["check_targets"]
 
 
 def check_targets(model: NestedModel, targets: LevelTargets, offsets: Ints) -> None:
-    """Raise if a known label lies in a parent that excludes it, or a known clique is impossible."""
+    """Raise if a known label lies in a parent that excludes it, or repeats where that is excluded."""
     seen = Occurrences(targets, offsets, [level.size for level in model.levels])
 
     def where(t: int) -> tuple[int, int]:
@@ -31,14 +31,13 @@ def check_targets(model: NestedModel, targets: LevelTargets, offsets: Ints) -> N
                 f"y[{b}], level {level.name!r}: {level.labels[child.label[bad[0]]]!r} at position {t} lies in "
                 f"{above.labels[parent.label[bad[0]]]!r} of level {above.name!r}, which topology excludes"
             )
-        for part in CLIQUES:
-            at, column = seen.of(k, part)
-            wrong = ~model.possible[k][part].ravel()[column]
-            if wrong.any():
-                i = int(np.argmax(wrong))
-                b, t = where(int(at[i]))
-                label = level.labels[int(child.label[at[i]])]
-                raise ValueError(
-                    f"y[{b}], level {level.name!r}: {label!r} at position {t} follows {label!r} under the same "
-                    "parent, but repeats is False"
-                )
+        at, column = seen.of(k, "transition")
+        wrong = ~model.possible[k]["transition"].ravel()[column]  # repeats, at most
+        if wrong.any():
+            i = int(at[np.argmax(wrong)])
+            b, t = where(i)
+            label = level.labels[int(child.label[i])]
+            raise ValueError(
+                f"y[{b}], level {level.name!r}: {label!r} at position {t} follows {label!r} under the same parent, but "
+                "repeats is False"
+            )

@@ -13,22 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from scansion import _core
 from scansion.data import LevelTargets
+from scansion.data.dataset import _gather
 from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.models.flat import known_labels
 from scansion.models.nested.inputs import NestedInputs
 from scansion.models.nested.model import NestedModel
-from scansion.models.nested.occurrences import Occurrences
+from scansion.models.nested.occurrences import Occurrences, find, span_entries
 
-__all__ = ["Held", "NestedObjective", "configuration_counts"]
+__all__ = ["Held", "NestedObjective", "configuration_features"]
 
-_FLOATS_AT_ONCE = 30_000_000
 _AVERAGES = 32  # weights that a pass adds to the mean
 
 
@@ -59,51 +59,44 @@ class Held:
         return batch._of(replace(batch._core, known=known), batch.n_jobs)
 
 
-def configuration_counts(
-    model: NestedModel, inputs: NestedInputs, targets: LevelTargets, chosen: Bools, weight: Floats | None
-) -> Floats:
-    """(W,) the features of the configurations of the chosen sequences (B,), which are complete, times their weights."""
-    from scipy.sparse import csr_matrix
+def configuration_features(
+    model: NestedModel, inputs: NestedInputs, targets: LevelTargets
+) -> Iterator[tuple[Ints, Ints, Floats]]:
+    """What known cliques count: rows (tokens), features (numbers of weights) and values, block by block.
 
-    offsets = inputs.data.offsets
-    rows = np.repeat(np.where(chosen, 1.0 if weight is None else weight, 0.0), np.diff(offsets))
-    seen = Occurrences(targets, offsets, [level.size for level in model.levels])
-    counts = np.zeros(model.n_weights)
+    Of a complete sequence these are the features of its configuration.
+    """
+    seen = Occurrences(targets, inputs.data.offsets, [level.size for level in model.levels])
     for block, where in model.parts():
         k, level = block.level, model.levels[block.level]
-        if not len(block.index):
-            continue
-        if block.tokens:
-            totals = inputs.matrix().T @ seen.matrix(k, block.part, block.width, rows)
-        elif block.always:
+        if block.always:
+            row, entry = seen.of(k, block.part)
+            value = np.ones(len(row))
+        elif block.tokens:
             at, column = seen.of(k, block.part)
-            totals = csr_matrix(np.bincount(column, rows[at], minlength=block.width))
-        else:
+            number, entry, value = inputs.tokens.expanded(at, column, block.width)
+            row = at[number]
+        elif block.part == "length":
             start, length, label = seen.segments(k)
-            by_length = np.zeros((level.basis.shape[1], level.size))
-            if block.part == "length":
-                free = level.max_length is None  # a constant at each position
-                place = np.zeros_like(length) if free else length - 1
-                np.add.at(by_length, (place, label), rows[start] * (length if free else 1))
-                totals = csr_matrix(level.basis @ by_length)
-            else:
-                assert level.max_length is not None
-                places, matrix = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
-                wanted = start * level.max_length + length - 1
-                row = np.searchsorted(places, wanted)
-                there = row < len(places)
-                there[there] = places[row[there]] == wanted[there]
-                hits = csr_matrix((rows[start[there]], (row[there], label[there])), shape=(len(places), level.size))
-                totals = matrix.T @ hits
-        totals = totals.tocsr()
-        totals.sum_duplicates()
-        entries = np.repeat(np.arange(totals.shape[0], dtype=np.int64), np.diff(totals.indptr)) * block.width
-        entries += totals.indices
-        place = np.searchsorted(block.index, entries)
-        there = place < len(block.index)
-        there[there] = block.index[place[there]] == entries[there]
-        np.add.at(counts, where.start + place[there], totals.data[there])
-    return counts
+            free = level.max_length is None  # a constant at each position
+            functions = level.basis[:, np.zeros_like(length) if free else length - 1] * (length if free else 1)
+            row, value = np.tile(start, len(functions)), functions.ravel()
+            entry = (np.arange(len(functions))[:, None] * block.width + label).ravel()
+        else:
+            start, number, entry, value = span_entries(level, k, seen, inputs)
+            row = start[number]
+        place, there = find(block.index, entry)
+        yield row[there], where.start + place[there], value[there]
+
+
+class Part(NamedTuple):
+    """Sequences that share their weight and whether they are complete: their inputs, rows and numbers."""
+
+    weight: float
+    complete: bool
+    inputs: NestedInputs
+    rows: Ints
+    sequences: Ints
 
 
 class NestedObjective:
@@ -139,50 +132,81 @@ class NestedObjective:
         self.n_jobs = n_jobs
         self.held = Held(targets, [level.size for level in model.levels])
         told = targets.known & (self.weight > 0)
-        self.counts = configuration_counts(model, inputs, targets, told & targets.complete, weight)
+        self.counts = self._counts(np.where(told & targets.complete, self.weight, 0.0))
         self.parts = list(self._parts(told))
+        self._by_sequence: tuple[Ints, Ints, Floats] | None = None
 
-    def _parts(self, told: Bools) -> Iterator[tuple[float, bool, NestedInputs, Ints]]:
-        """Runs of sequences that share their weight and whether they are complete, with their rows.
+    def _counts(self, weight: Floats) -> Floats:
+        """(W,) features of the configurations of complete sequences, times their weights (B,)."""
+        counts = np.zeros(self.model.n_weights)
+        by_row = np.repeat(weight, np.diff(self.inputs.data.offsets))
+        for row, feature, value in configuration_features(self.model, self.inputs, self.targets):
+            counts += np.bincount(feature, value * by_row[row], minlength=len(counts))
+        return counts
+
+    def _features(self, sequences: Ints) -> tuple[Ints, Floats]:
+        """Features and values of some complete sequences, counted when first needed."""
+        if self._by_sequence is None:
+            offsets = self.inputs.data.offsets
+            found = list(configuration_features(self.model, self.inputs, self.targets))
+            row, feature, value = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+            order = np.argsort(row, kind="stable")
+            self._by_sequence = np.searchsorted(row[order], offsets), feature[order], value[order]
+        firsts, feature, value = self._by_sequence
+        _, items = _gather(firsts, sequences)
+        return feature[items], value[items]
+
+    def _parts(self, told: Bools) -> Iterator[Part]:
+        """Runs of sequences that share their weight and whether they are complete.
 
         Expectations come summed over the sequences of a batch, hence one batch for each weight.
         """
-        tokens = max(1, _FLOATS_AT_ONCE // max(1, self.model.floats_per_token()))
         for complete in (True, False):
             chosen = told & (self.targets.complete == complete)
             for value in np.unique(self.weight[chosen]).tolist():
                 sequences = np.flatnonzero(chosen & (self.weight == value))
                 whole = self.inputs if len(sequences) == len(self.inputs) else self.inputs.take(sequences)
-                rows = self._rows(sequences)
-                for part, inputs in whole.blocks(tokens):
-                    yield value, complete, inputs, rows[part]
+                rows, first = self._rows(sequences), 0
+                for part, inputs in whole.blocks(self.model.tokens_at_once()):
+                    some = sequences[first : first + len(inputs)]
+                    yield Part(value, complete, inputs, rows[part], some)
+                    first += len(inputs)
 
     def _rows(self, sequences: Ints) -> Ints:
         offsets = self.inputs.data.offsets
         pieces = [np.arange(offsets[b], offsets[b + 1]) for b in sequences.tolist()]
         return np.concatenate([*pieces, np.zeros(0, np.int64)]).astype(np.int64)
 
-    def _free_loss(
-        self, model: NestedModel, value: float, complete: bool, inputs: NestedInputs, rows: Ints, out: Floats, jobs: int
-    ) -> float:
+    def impossible(self) -> tuple[int, int] | None:
+        """The first sequence that what is known leaves without a tree, and how far one gets; None: there is none."""
+        for part in self.parts:
+            if part.complete:
+                continue
+            batch = self.held.constrain(self.model.batch(part.inputs, self.n_jobs), part.rows)
+            dead = np.flatnonzero(batch._core.log_partitions(self.n_jobs) == -np.inf)
+            if len(dead):
+                return int(part.sequences[dead[0]]), int(batch._core.furthest(int(dead[0])))
+        return None
+
+    def _part_loss(self, model: NestedModel, part: Part, out: Floats, n_jobs: int) -> float:
         """Add a run's expectations to `out`; its log Z, less that of what is known where it is not complete."""
-        batch = model.batch(inputs, jobs)
+        batch = model.batch(part.inputs, n_jobs)
         log_z, gradient = batch.log_partition_and_gradient()
-        model.gather(inputs, gradient, out, value)
+        model.gather(part.inputs, gradient, out, part.weight, n_jobs)
         total = float(log_z.sum())
-        if not complete:
-            log_z, gradient = self.held.constrain(batch, rows).log_partition_and_gradient()
-            model.gather(inputs, gradient, out, -value)
+        if not part.complete:
+            log_z, gradient = self.held.constrain(batch, part.rows).log_partition_and_gradient()
+            model.gather(part.inputs, gradient, out, -part.weight, n_jobs)
             total -= float(log_z.sum())
-        return value * total
+        return part.weight * total
 
     def log_loss(self, weights: Floats, gradient: Floats, n_jobs: int) -> float:
         """The loss; its gradient (W,) is written to `gradient`."""
         model = self.model.weighted(weights)
         np.negative(self.counts, out=gradient)
-        loss = -float(self.counts @ weights)
-        for value, complete, inputs, rows in self.parts:
-            loss += self._free_loss(model, value, complete, inputs, rows, gradient, n_jobs)
+        loss = -float(np.sum(self.counts * weights))
+        for part in self.parts:
+            loss += self._part_loss(model, part, gradient, n_jobs)
         return loss
 
     def run_pass(self, online: _core.Online, order: Ints, weights: Floats, total: Floats) -> float:
@@ -220,10 +244,9 @@ class NestedObjective:
                 if not len(chosen) or one == 0.0:
                     continue
                 inputs, rows = self.inputs.take(chosen), self._rows(chosen)
-                loss += self._free_loss(model, one, complete, inputs, rows, out, self.n_jobs)
+                loss += self._part_loss(model, Part(one, complete, inputs, rows, chosen), out, self.n_jobs)
                 if complete:
-                    told = np.ones(len(chosen), np.bool_)
-                    counts = configuration_counts(model, inputs, self.targets.take(chosen, rows), told, None)
-                    out -= one * counts
-                    loss -= one * float(counts @ weights)
+                    feature, number = self._features(chosen)
+                    out -= one * np.bincount(feature, number, minlength=len(out))
+                    loss -= one * float(np.sum(number * weights[feature]))
         return loss
