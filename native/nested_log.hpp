@@ -288,6 +288,8 @@ class NestedLogRun {
         const int64_t p = s.state[f - 1][a], first = s.first[f][a], size = s.first[f][a + 1] - first;
         const int32_t* state = s.state[f].data() + first;
         const bool begins = Ring::score(down_[f - 1][a]) > kNothing;
+        const bool dense = size > 0 && state[size - 1] - state[0] == size - 1;  // states side by side
+        Value* out = down_[f].data() + first;
         const int64_t count = (begins ? 1 : 0) + (moves ? size : 0);
         terms_.resize(static_cast<size_t>(count * size));
         Value* row = terms_.data();
@@ -297,9 +299,12 @@ class NestedLogRun {
         }
         for (int64_t k = 0; moves && k < size; ++k, row += size) {
           const double* scores = transit + (p * S + state[k]) * S;
-          for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(up_[f][first + k], Ring::of(scores[state[c]]));
+          const Value left = up_[f][first + k];
+          if (dense)
+            for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(left, Ring::of(scores[state[0] + c]));
+          else
+            for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(left, Ring::of(scores[state[c]]));
         }
-        Value* out = down_[f].data() + first;
         Ring::sum_rows(terms_.data(), count, size, out);
         if (f == L) continue;
         for (int64_t c = 0; c < size; ++c) out[c] = Ring::times(out[c], Ring::of(view_.levels[g].at_start(j, state[c])));
