@@ -81,10 +81,11 @@ SPEED = 0.8  # cells per time step
 STAY = (3.0, 1.0)  # shape and scale of the time at a place
 NOISE, DRIFT = 0.5, 0.5
 PER_ACTIVITY = 15  # sequences of each activity, for training and for test
-SEEDS = 5
+SEEDS = 3
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)  # of the labels, given when decoding
 STOPPED = 10  # iterations of the model that decodes with given labels
 C2 = 0.1
+ITERATIONS = 60
 LONGEST = 30  # time steps of a sub-trajectory; partial labels do not tell
 LEVELS = ("activity", "trajectory")
 HALF = ", half of the labels"
@@ -93,7 +94,7 @@ EXPLAINED = (
     "sub-trajectories are segments, too, with gamma durations (not in the paper). product chain: a chain over pairs of "
     "activity and sub-trajectory, by which the paper's DCRF is solved exactly. Half of the labels: of each level half "
     "of the labels and half of the boundaries are known in training, drawn at random; which sub-trajectory belongs to "
-    f"which activity is then not told to the HSCRF. L-BFGS, c2 = {C2:g}, at most 100 iterations."
+    f"which activity is then not told to the HSCRF. L-BFGS, c2 = {C2:g}, {ITERATIONS} iterations at most."
 )
 PAPER = {
     "HSCRF": ("100", "93.9"),
@@ -300,7 +301,7 @@ def _learn(data: Data, seed: int, options: Options, table: dict[str, list[tuple[
     rng = np.random.default_rng(1000 + seed)
     hidden = [hide(columns, 0.5, rng) for columns in data.y]
     ends = [tuple(boundaries(column, 0.5, rng) for column in columns) for columns in data.y]
-    iterations = 10 if options.quick else 100
+    iterations = 10 if options.quick else ITERATIONS
     for suffix, y, known in (("", data.y, None), (HALF, hidden, ends)):
         for name, model in models(data, max_iterations=iterations, n_jobs=options.jobs).items():
             begin = time.perf_counter()
@@ -368,7 +369,12 @@ def positive_transitions(weights: dict[Any, float]) -> dict[str, set[tuple[int, 
 def _structure(data: Data, options: Options, report: Report) -> None:
     """Topology and transitions, learnt by a model in which every sub-trajectory may occur in every activity."""
     longest = max(map(len, data.X))
-    settings = {"c2": C2, "n_jobs": options.jobs, "max_iterations": 10 if options.quick else 100, "topology": "all"}
+    settings = {
+        "c2": C2,
+        "n_jobs": options.jobs,
+        "max_iterations": 10 if options.quick else ITERATIONS,
+        "topology": "all",
+    }
     model = Hierarchical(longest, **settings).fit(data.X, data.y).model
     weights = model.transition_features_
     found, truth = positive_transitions(weights), true_transitions()
