@@ -646,7 +646,7 @@ def test_two_levels(ok, here):
         (["convert", "words.txt", "./words.txt"], 2, "would be overwritten"),
         (["train", "train.txt", "-o", "train.txt"], 2, "train.txt would be overwritten"),
         (["train", "bad-tags.txt", "-o", "m", "--model", "semicrf", "--scheme", "iob2"], 1, "bad-tags.txt:3: in"),
-        (["tag", "crf", "words.txt", "-j", "-2"], 1, "n_jobs"),
+        (["tag", "crf", "words.txt", "-j", "0"], 1, "n_jobs"),
         (["inspect", "crf", "--nothing"], 2, "unrecognized arguments: --nothing"),
         ([], 2, "required: VERB"),
     ],
