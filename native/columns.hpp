@@ -88,8 +88,9 @@ class Columns {
   void add_line(int64_t begin, int64_t eol, int64_t next, const ColumnFormat& format, int64_t number) {
     const std::string_view line = std::string_view(text).substr(static_cast<size_t>(begin),
                                                                 static_cast<size_t>(eol - begin));
-    bool blank = true;
-    for (const char c : line) blank = blank && is_blank(c);
+    size_t spaces = 0;
+    while (spaces < line.size() && is_blank(line[spaces])) ++spaces;
+    const bool blank = spaces == line.size();
     const bool comment = !format.comment.empty() && line.substr(0, format.comment.size()) == format.comment;
     if (blank || comment) {
       lines.push_back({begin, eol, eol, next, -1});

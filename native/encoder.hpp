@@ -61,6 +61,11 @@ inline bool is_utf8(std::string_view text) {
   const auto* p = reinterpret_cast<const uint8_t*>(text.data());
   const auto* const end = p + text.size();
   while (p < end) {
+    for (uint64_t word = 0; end - p >= 8; p += 8) {  // eight at a time while all are ASCII
+      std::memcpy(&word, p, 8);
+      if (word & 0x8080808080808080u) break;
+    }
+    if (p == end) break;
     const uint8_t lead = *p++;
     if (lead < 0x80) continue;
     const int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
@@ -115,6 +120,13 @@ class Vocabulary {
     return slots_[at].id != kUnknown ? slots_[at].id : insert(at, name, hash);
   }
 
+  // Room for so many names of so many bytes in all.
+  void reserve(size_t names, size_t bytes) {
+    make_room(names);
+    arena_.reserve(bytes);
+    offsets_.reserve(names + 1);
+  }
+
   // What finding a name of this hash reads: the slot, then the bytes of the name likely to be found.
   void fetch_slot(uint64_t hash) const { fetch_ahead(&slots_[hash & (slots_.size() - 1)]); }
   int32_t likely(uint64_t hash) const {
@@ -142,6 +154,13 @@ class Vocabulary {
     }
   }
 
+  // A table for so many names.
+  void make_room(size_t names) {
+    size_t size = slots_.size();
+    while (2 * (names + 2) > size) size *= 2;
+    if (size > slots_.size()) rehash(size);
+  }
+
   int32_t insert(size_t at, std::string_view text, uint64_t hash) {
     if (size() >= std::numeric_limits<int32_t>::max())
       throw std::length_error("a vocabulary holds at most 2147483647 attributes");
@@ -163,8 +182,9 @@ class Vocabulary {
   }
 
   // Only the tag is kept, so names are hashed again: once for every doubling.
-  void grow() {
-    std::vector<Slot> wider(2 * slots_.size());
+  void grow() { rehash(2 * slots_.size()); }
+  void rehash(size_t slots) {
+    std::vector<Slot> wider(slots);
     const size_t mask = wider.size() - 1;
     for (int64_t id = 0; id < size(); ++id) {
       const uint64_t hash = hash_name(name(id));

@@ -133,6 +133,10 @@ class Expander {
         if (size <= kTable) size *= values_[marker.function].names.size();
       const bool table = line.markers.size() < 2 || size <= kTable;
       memos_.emplace_back(table ? static_cast<size_t>(size) : 0, kNotYet);
+      for (const Marker& marker : line.markers) {
+        const Vocabulary& names = values_[static_cast<size_t>(marker.function)].names;
+        steps_.push_back({&marker, &names, names.size(), nullptr, marker.absolute ? 0 : 1});
+      }
     }
   }
 
@@ -144,6 +148,11 @@ class Expander {
       const int64_t first = columns_.offsets[b];
       length_ = columns_.offsets[b + 1] - first;
       for (Values& values : values_) values.begin_sequence(first, length_, rules_.reach);
+      for (Step& step : steps_) {
+        const Marker& marker = *step.marker;
+        const int64_t at = !marker.absolute ? marker.row : marker.row > 0 ? marker.row - 1 : length_ + marker.row;
+        step.values = values_[static_cast<size_t>(marker.function)].sequence.data() + rules_.reach + at;
+      }
       for (int64_t t = 0; t < length_; ++t) {
         token(t);
         if (pending_.size() >= kTogether) look_up(out);
@@ -158,12 +167,22 @@ class Expander {
   static constexpr int64_t kTable = int64_t{1} << 18;  // combinations of values in a table
   static constexpr size_t kTogether = 64;              // names looked up at a time
 
+  // A marker, ready to be read along a sequence: its value at position t is values[t * stride].
+  struct Step {
+    const Marker* marker;
+    const Vocabulary* names;
+    int64_t size;  // of names
+    const int32_t* values;
+    int64_t stride;  // 0 if it stands at a fixed place
+  };
+
   // A name to be looked up: where its number goes.
   struct Pending {
     size_t begin, length;  // in text_
     uint64_t hash;
-    size_t slot;    // in found_
-    int32_t* memo;  // or null
+    size_t slot;     // in found_
+    int32_t* memo;   // or null
+    int32_t likely;  // its number if it is known, most probably
   };
 
   // What a function makes of the rows: its values by number, and the number for each row and outside the sequence.
@@ -229,38 +248,30 @@ class Expander {
     return out;
   }
 
-  // The value of a marker at position t of the sequence.
-  int32_t value(const Marker& marker, int64_t t) const {
-    const int64_t at = !marker.absolute ? t + marker.row : marker.row > 0 ? marker.row - 1 : length_ + marker.row;
-    return values_[static_cast<size_t>(marker.function)].sequence[static_cast<size_t>(at + rules_.reach)];
-  }
-
-  std::string_view text_of(const Marker& marker, int32_t value) const {
-    return values_[static_cast<size_t>(marker.function)].names.name(value);
-  }
-
   void token(int64_t t) {
+    const Step* step = steps_.data();
     for (size_t j = 0; j < rules_.lines.size(); ++j) {
       const TemplateLine& line = rules_.lines[j];
+      const Step* const end = step + line.markers.size();
       int32_t* memo = nullptr;
       if (!memos_[j].empty()) {
         int64_t place = 0;
-        for (const Marker& marker : line.markers)
-          place = place * values_[static_cast<size_t>(marker.function)].names.size() + value(marker, t);
+        for (const Step* s = step; s != end; ++s) place = place * s->size + s->values[t * s->stride];
         memo = &memos_[j][static_cast<size_t>(place)];
       }
-      if (!memo || *memo == kNotYet) {
-        const size_t begin = text_.size();
-        for (const Marker& marker : line.markers) {
-          text_.append(marker.before);
-          text_.append(text_of(marker, value(marker, t)));
-        }
-        text_.append(line.after);
-        pending_.push_back({begin, text_.size() - begin, 0, found_.size(), memo});
-        found_.push_back(kNotYet);
-      } else {
+      if (memo && *memo != kNotYet) {
         found_.push_back(*memo);
+        step = end;
+        continue;
       }
+      const size_t begin = text_.size();
+      for (; step != end; ++step) {
+        text_.append(step->marker->before);
+        text_.append(step->names->name(step->values[t * step->stride]));
+      }
+      text_.append(line.after);
+      pending_.push_back({begin, text_.size() - begin, 0, found_.size(), memo, Vocabulary::kUnknown});
+      found_.push_back(kNotYet);
     }
     token_ends_.push_back(found_.size());
   }
@@ -273,12 +284,16 @@ class Expander {
       p.hash = hash_name(name(p));
       vocabulary.fetch_slot(p.hash);
     }
+    for (Pending& p : pending_) {
+      p.likely = vocabulary.likely(p.hash);
+      if (p.likely != Vocabulary::kUnknown) vocabulary.fetch_offset(p.likely);
+    }
     for (const Pending& p : pending_)
-      if (const int32_t id = vocabulary.likely(p.hash); id != Vocabulary::kUnknown) vocabulary.fetch_offset(id);
-    for (const Pending& p : pending_)
-      if (const int32_t id = vocabulary.likely(p.hash); id != Vocabulary::kUnknown) vocabulary.fetch_name(id);
+      if (p.likely != Vocabulary::kUnknown) vocabulary.fetch_name(p.likely);
     for (const Pending& p : pending_) {
-      const int32_t id = out.frozen() ? vocabulary.find(name(p), p.hash) : vocabulary.intern(name(p), p.hash);
+      int32_t id = p.likely;
+      if (id == Vocabulary::kUnknown ? !out.frozen() : vocabulary.name(id) != name(p))
+        id = out.frozen() ? vocabulary.find(name(p), p.hash) : vocabulary.intern(name(p), p.hash);
       found_[p.slot] = id;
       if (p.memo) *p.memo = id;
     }
@@ -302,6 +317,7 @@ class Expander {
   std::vector<std::vector<int32_t>> memos_;  // by line: the attribute of each combination of values; empty: too many
   std::vector<uint32_t> points_;
   std::vector<uint8_t> can_;
+  std::vector<Step> steps_;         // the markers of all lines, one after another
   std::vector<Pending> pending_;    // names of the tokens under way
   std::string text_;                // these names, one after another
   std::vector<int32_t> found_;      // attributes of the tokens under way

@@ -357,6 +357,7 @@ Vocabulary from_arrays(const ByteRow& text, const Int64Row& offsets) {
   for (int64_t i = 0; i < n; ++i)
     if (at[i] > at[i + 1]) throw nb::value_error("the offsets of a vocabulary must not decrease");
   Vocabulary result;
+  result.reserve(static_cast<size_t>(n), text.size());
   for (int64_t i = 0; i < n; ++i) {
     const auto* first = reinterpret_cast<const char*>(text.data()) + at[i];
     const std::string_view name(first, static_cast<size_t>(at[i + 1] - at[i]));

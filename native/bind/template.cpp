@@ -124,6 +124,7 @@ void bind_template(nb::module_& m) {
       .def_static("from_rows", &from_rows, nb::arg("sequences"), nb::arg("width"), "Cells given as strings.")
       .def_prop_ro("width", &Columns::width, "Number of columns; -1 if there is no token.")
       .def_prop_ro("n_tokens", &Columns::rows)
+      .def_prop_ro("n_lines", [](const Columns& c) { return c.lines.size(); })
       .def("__len__", [](const Columns& c) { return c.offsets.size() - 1; })
       .def_prop_ro("offsets",
                    [](const Columns& c) {

@@ -200,7 +200,7 @@ def _columns(stream: BinaryIO, path: str, reading: Reading) -> Iterator[Block]:
                     raise
                 raise FormatError(path, *error.args) from None
             width = rows.width
-            line += text.count(b"\n")
+            line += rows.n_lines
             yield Block(path, reading, rows)
         if not chunk:
             return
