@@ -2,9 +2,9 @@
 
     python benchmarks/nested.py                    # all sections
     python benchmarks/nested.py --quick
-    python benchmarks/nested.py --only collapse    # sections: collapse boundaries bounds batch
+    python benchmarks/nested.py --only collapse    # sections: collapse boundaries bounds batch training
 
-One thread. Every time is processor time, the best of several calls. Scores are normal noise, three levels: a root, 3
+One thread (training: see nested_training.py). Every time is processor time, the best of several calls. Scores are normal noise, three levels: a root, 3
 states, and 12 states below them.
 """
 
@@ -123,11 +123,19 @@ def batch(quick: bool) -> None:
         print(f"| {name} | {row} |", flush=True)
 
 
+def training(quick: bool) -> None:
+    """Iterations of training, on the data of the experiments."""
+    import nested_training
+
+    nested_training.training(quick)
+
+
 SECTIONS: dict[str, Callable[[bool], None]] = {
     "collapse": collapse,
     "boundaries": boundaries,
     "bounds": bounds,
     "batch": batch,
+    "training": training,
 }
 
 
