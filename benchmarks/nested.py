@@ -4,8 +4,8 @@
     python benchmarks/nested.py --quick
     python benchmarks/nested.py --only collapse    # sections: collapse boundaries bounds batch training
 
-One thread (training: see nested_training.py). Every time is processor time, the best of several calls. Scores are normal noise, three levels: a root, 3
-states, and 12 states below them.
+One thread. Every time is processor time, the best of several calls. Scores are normal noise, three levels: a root, 3
+states, and 12 states below them. The section on training is described in nested_training.py.
 """
 
 import argparse
