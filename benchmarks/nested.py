@@ -2,10 +2,10 @@
 
     python benchmarks/nested.py                    # all sections
     python benchmarks/nested.py --quick
-    python benchmarks/nested.py --only collapse    # sections: collapse boundaries bounds batch
+    python benchmarks/nested.py --only collapse    # sections: collapse boundaries bounds batch training
 
 One thread. Every time is processor time, the best of several calls. Scores are normal noise, three levels: a root, 3
-states, and 12 states below them.
+states, and 12 states below them. The section on training is described in nested_training.py.
 """
 
 import argparse
@@ -123,11 +123,19 @@ def batch(quick: bool) -> None:
         print(f"| {name} | {row} |", flush=True)
 
 
+def training(quick: bool) -> None:
+    """Iterations of training, on the data of the experiments."""
+    import nested_training
+
+    nested_training.training(quick)
+
+
 SECTIONS: dict[str, Callable[[bool], None]] = {
     "collapse": collapse,
     "boundaries": boundaries,
     "bounds": bounds,
     "batch": batch,
+    "training": training,
 }
 
 
