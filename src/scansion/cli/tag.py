@@ -32,8 +32,8 @@ def run(args: Any) -> int:
     model = load_model(args.model)
     reading = reading_for(model, args, args.file)
     tagger = Tagger(model, reading, args.jobs)
-    if tagger.kind == "hierarchical" and args.compressed:
-        raise UsageError("--compressed goes with models of one level")
+    if tagger.kind == "hierarchical" and (args.compressed or args.marginals or args.all_marginals):
+        raise UsageError("--compressed and --marginals go with models of one level")
     page = _Page(tagger) if args.html is not None else None
     write = _writer(args, tagger)
     with open_output(args.output) as out:
@@ -154,7 +154,7 @@ def _objects(args: Any, tagger: Tagger, block: Block, data: Any, known: Any) -> 
             result["alternatives"] = [_answer(tagger, c) | {"probability": math.exp(min(p, 0.0))} for c, p in found[b]]
         if table is not None:
             part = table[bounds[b] : bounds[b + 1]]
-            if args.marginals and tagger.kind != "hierarchical":
+            if args.marginals:
                 result["probabilities"] = part[np.arange(size), tagger.predicted(config, size)].tolist()
             if args.all_marginals:
                 result["marginals"] = [dict(zip(map(str, tagger.labels), row, strict=True)) for row in part.tolist()]

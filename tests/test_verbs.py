@@ -1,0 +1,392 @@
+"""The command's verbs: train, tag, evaluate, inspect and convert, every format and option."""
+
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from command_data import agreement, columns, labels, sentences, truth
+
+import scansion
+
+# ---- train and tag --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["crf", "semi"])
+def test_tag_columns(ok, model):
+    assert labels(ok("tag", model, "words.txt")) == truth()
+    out = ok("tag", model, "test.txt")  # the column of labels that is there stays
+    assert [line.split()[:3] for line in out.splitlines() if line] == [list(r) for s in sentences(10, 1) for r in s]
+
+
+def test_the_model_needs_its_file_alone(here, ok, tmp_path):
+    """The template is in the model, and says the same as dicts do."""
+    crf = scansion.load(here / "crf")
+    X = [
+        [
+            [
+                f"U00:{w[t]}",
+                f"U01:{p[t - 1] if t else '_B-1'}",
+                f"U02:{p[t]}",
+                f"U03:{p[t + 1] if t + 1 < len(p) else '_B+1'}",
+            ]
+            for t in range(len(w))
+        ]
+        for w, p in (zip(*((r[0], r[1]) for r in rows), strict=True) for rows in sentences(10, 1))
+    ]
+    assert labels(ok("tag", "crf", "words.txt")) == crf.predict(X)
+    again = scansion.CRF(max_iterations=20).fit(
+        *zip(
+            *(
+                (
+                    [
+                        [
+                            f"U00:{r[0]}",
+                            f"U01:{rows[t - 1][1] if t else '_B-1'}",
+                            f"U02:{r[1]}",
+                            f"U03:{rows[t + 1][1] if t + 1 < len(rows) else '_B+1'}",
+                        ]
+                        for t, r in enumerate(rows)
+                    ],
+                    [r[2] for r in rows],
+                )
+                for rows in sentences(30)
+            ),
+            strict=True,
+        )
+    )
+    assert again.loss_ == pytest.approx(crf.loss_, rel=1e-9)
+    assert crf.reading_.template == (here / "template").read_text()
+
+
+def test_output_keeps_the_lines(ok):
+    text = b"# one\r\nthe\tD\r\n\r\n\r\nman\tN"
+    out = ok("tag", "crf", "--comment", "#", stdin=text)
+    assert out == "# one\r\nthe\tD\tB-NP\r\n\r\n\r\nman\tN\tB-NP\n"
+    assert ok("tag", "crf", stdin=b"") == ""
+    assert ok("tag", "crf", stdin=b"\n\n") == "\n\n"
+    assert ok("tag", "crf", "--separator", "comma", stdin=b"the,D\n") == "the,D,B-NP\n"
+
+
+def test_blocks_do_not_matter(ok, monkeypatch):
+    from scansion.formats import blocks
+
+    whole = ok("tag", "crf", "test.txt", "--marginals")
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 40)
+    assert ok("tag", "crf", "test.txt", "--marginals") == whole
+    assert ok("tag", "crf", "test.txt", "--marginals", "-j", "2") == whole
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer keeps freed memory")
+def test_memory_does_not_grow_with_the_file(here, tmp_path):
+    code = (
+        "import re, sys; from scansion.cli import main; from scansion.formats import blocks\n"
+        "blocks.BLOCK_BYTES = 50_000\n"
+        "assert main(['tag', 'crf', sys.argv[1], '-o', sys.argv[2]]) == 0\n"
+        "print(re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())[1])"
+    )
+    peaks = []
+    for megabytes in (1, 4):
+        text = (here / "words.txt").read_bytes()
+        path = tmp_path / "large.txt"
+        path.write_bytes(text * (megabytes * 1_000_000 // len(text)))
+        command = [sys.executable, "-c", code, str(path), str(tmp_path / "out")]
+        done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout))  # kB
+    assert peaks[1] - peaks[0] < 1500
+
+
+@pytest.mark.parametrize("model", ["crf", "semi"])
+def test_probabilities(ok, here, model):
+    out = ok("tag", model, "words.txt", "--marginals", "--all-marginals")
+    known = scansion.load(here / model).classes_
+    for line in out.splitlines():
+        if line:
+            label, best, *every = line.split()[2:]
+            table = dict(cell.rsplit(":", 1) for cell in every)
+            assert list(table) == known
+            assert sum(map(float, table.values())) == pytest.approx(1.0, abs=1e-4)
+            assert best == table[label if model == "crf" else label.split("-")[-1]]
+
+
+@pytest.mark.parametrize("model", ["crf", "semi"])
+def test_kbest(ok, model):
+    out = ok("tag", model, "words.txt", "--kbest", "3")
+    parts = out.strip().split("\n\n")
+    assert len(parts) == 30
+    first = [part.splitlines() for part in parts[:3]]
+    assert [lines[0].split()[:2] for lines in first] == [["#", "0"], ["#", "1"], ["#", "2"]]
+    probabilities = [float(lines[0].split()[2]) for lines in first]
+    assert probabilities == sorted(probabilities, reverse=True) and 0 < sum(probabilities) <= 1.00001
+    assert labels("\n\n".join("\n".join(part.splitlines()[1:]) for part in parts[::3])) == truth()
+
+
+def test_constraints(ok):
+    free = ok("tag", "crf", stdin=b"the D\nman N\n. .\n")
+    assert labels(free) == [["B-NP", "I-NP", "O"]]
+    held = ok("tag", "crf", "--constraints", stdin=b"the D ?\nman N B-VP\n. . B-NP|I-NP\n")
+    assert [line.split()[3] for line in held.splitlines()][1] == "B-VP"
+    assert [line.split()[3] for line in held.splitlines()][2] in ("B-NP", "I-NP")
+    semi = ok("tag", "semi", "--constraints", stdin=b"the D ?\nman N B-NP\n. . ?\n")
+    assert [line.split()[3] for line in semi.splitlines()][:2] == ["B-NP", "B-NP"]
+
+
+def test_constraints_that_are_no_labels(call):
+    for model in ("crf", "semi"):
+        code, _, err = call("tag", model, "--constraints", stdin=b"the D B-XX\n")
+        assert code == 1 and "B-XX" in err and err.count("\n") == 1
+
+
+def test_compressed(ok):
+    text = b"the D\nman N\nsees V\nthe D\ndog N\n. .\n"
+    assert ok("tag", "semi", "--compressed", stdin=text) == "NP VP NP O\n"
+
+
+def test_json_lines(ok, here):
+    ok("convert", "train.txt", "train.jsonl", "--spans")
+    ok("train", "train.jsonl", "-o", "json-model", "-q", "--max-iterations", "20", "-t", "template")
+    ok("convert", "words.txt", "words.jsonl", "--no-labels")
+    found = [json.loads(line) for line in ok("tag", "json-model", "words.jsonl").splitlines()]
+    expected = [
+        json.loads(line)["spans"] for line in ok("convert", "test.txt", "--to", "jsonl", "--spans").splitlines()
+    ]
+    assert [entry["spans"] for entry in found] == expected
+    # a model that was trained on columns reads them, too, and gives labels
+    entries = [json.loads(line) for line in ok("tag", "crf", "words.jsonl", "--kbest", "2").splitlines()]
+    assert [entry["labels"] for entry in entries] == truth()
+    assert [len(entry["alternatives"]) for entry in entries] == [2] * 10
+    entries = [
+        json.loads(line) for line in ok("tag", "semi", "words.jsonl", "--marginals", "--all-marginals").splitlines()
+    ]
+    assert [entry["spans"] for entry in entries] == expected
+    assert all(0 < p <= 1.0000001 for entry in entries for p in entry["probabilities"])
+    assert set(entries[0]["marginals"][0]) == {"NP", "VP", "O"}
+    assert json.loads(ok("tag", "crf", "words.jsonl", "--compressed").splitlines()[0])["trajectory"]
+    assert json.loads(ok("evaluate", "json-model", "train.jsonl", "--json"))["micro"]["f1"] > 0.95
+
+
+def test_json_partial_labels(ok, here):
+    lines = []
+    for k, rows in enumerate(sentences(20)):
+        known = [None if (t + k) % 3 == 0 else row[2] for t, row in enumerate(rows)]
+        lines.append(json.dumps({"tokens": [row[:2] for row in rows], "labels": known}))
+    (here / "partial.jsonl").write_text("\n".join(lines))
+    ok("train", "partial.jsonl", "-o", "partial", "-q", "--max-iterations", "20", "-t", "template")
+    assert agreement(ok("tag", "partial", "words.txt")) > 0.9
+
+
+def test_partial_columns(ok, here):
+    text = columns(
+        [
+            [(*row[:2], "?" if (t + k) % 3 == 0 else row[2]) for t, row in enumerate(rows)]
+            for k, rows in enumerate(sentences(20))
+        ]
+    )
+    (here / "partial.txt").write_text(text.replace("I-NP", "I-NP|B-NP", 3))
+    ok("train", "partial.txt", "-o", "partial", "-q", "--max-iterations", "20", "-t", "template", "--partial")
+    assert agreement(ok("tag", "partial", "words.txt")) > 0.9
+
+
+def test_crfsuite_items(ok, here):
+    ok("convert", "train.txt", "train.crfsuite", "-t", "template")
+    ok("convert", "test.txt", "test.crfsuite.plain", "-t", "template", "--to", "crfsuite")
+    ok("train", "train.crfsuite", "-o", "items-model", "-q", "--max-iterations", "20")
+    out = ok("tag", "items-model", "test.crfsuite.plain")
+    assert labels(out) == truth()
+    assert scansion.load(here / "items-model").loss_ == pytest.approx(scansion.load(here / "crf").loss_, rel=1e-9)
+    assert "accuracy: 100.00%" in ok("evaluate", "items-model", "test.crfsuite.plain")
+    assert ok("tag", "items-model", "test.crfsuite.plain", "--kbest", "1").startswith("# 0 0.")
+
+
+def test_bigram_templates(ok, here):
+    (here / "pairs").write_text("U:%x[0,0]\nB:%x[0,1]\n")
+    ok("train", "train.txt", "-o", "pairs-model", "-q", "--max-iterations", "20", "-t", "pairs")
+    model = scansion.load(here / "pairs-model")
+    assert ("B:N", ("B-NP", "I-NP")) in model.attribute_pattern_features_
+    assert agreement(ok("tag", "pairs-model", "words.txt")) > 0.9
+    (here / "none").write_text("U:%x[0,1]\n")
+    ok("train", "train.txt", "-o", "none-model", "-q", "-t", "none")
+    assert scansion.load(here / "none-model").transition_features_ == {}
+    (here / "both").write_text("*\n*:%x[0,1]\n")
+    ok("train", "train.txt", "-o", "both-model", "-q", "--max-iterations", "5", "-t", "both")
+    model = scansion.load(here / "both-model")
+    assert ("*:N", "I-NP") in model.state_features_ and ("*:N", ("B-NP", "I-NP")) in model.attribute_pattern_features_
+
+
+def test_columns_and_parameters(ok, here):
+    text = "".join("".join(f"{row[2]}\t7\t{row[0]} x\t{row[1]}\n" for row in rows) + "\n" for rows in sentences(20))
+    (here / "odd.tsv").write_bytes(gzip.compress(text.encode()))
+    run = [
+        "train",
+        "odd.tsv",
+        "-o",
+        "odd",
+        "-q",
+        "--separator",
+        "tab",
+        "--labels",
+        "0",
+        "--columns",
+        "2,3",
+        "-t",
+        "template",
+    ]
+    ok(
+        *run,
+        "--order",
+        "2",
+        "--c1",
+        "0.1",
+        "--c2",
+        "0.1,0.5",
+        "--max-iterations",
+        "5",
+        "--set",
+        "num_memories=4",
+        "-j",
+        "2",
+        "--seed",
+        "1",
+    )
+    model = scansion.load(here / "odd")
+    assert (model.order, model.c1, model.c2, model.num_memories, model.n_jobs) == (2, 0.1, [0.1, 0.5], 4, 2)
+    assert model.reading_.columns == (2, 3) and any(len(p) == 3 for p in model.patterns_)
+    assert "B-NP\t7\tthe x\tD\tB-NP\n" in ok("tag", "odd", "odd.tsv")
+
+
+def test_semi_markov_options(ok, here):
+    ok(
+        "train",
+        "train.txt",
+        "-o",
+        "semi2",
+        "-q",
+        "--model",
+        "semicrf",
+        "--max-length",
+        "by-label",
+        "--max-iterations",
+        "3",
+        "-t",
+        "template",
+    )
+    assert scansion.load(here / "semi2").max_length == "by label"
+    plain = columns([[(w, p, y.split("-")[-1]) for w, p, y in rows] for rows in sentences(20)])
+    (here / "plain.txt").write_text(plain)
+    ok("train", "plain.txt", "-o", "semi2", "-q", "--model", "semicrf", "--max-iterations", "20", "-t", "template")
+    assert scansion.load(here / "semi2").reading_.scheme == "plain"
+    assert "accuracy: 100.00%" in ok("evaluate", "semi2", "plain.txt")
+
+
+def test_two_levels(ok, here):
+    rows = "the B-S B-NP\nman I-S I-NP\nsees I-S B-VP\n. O O\n\na B-S B-NP\nboat I-S I-NP\n. O O\n\n"
+    (here / "levels.txt").write_text(rows)
+    ok(
+        "train",
+        "levels.txt",
+        "-o",
+        "levels",
+        "-q",
+        "--model",
+        "hierarchical",
+        "--features",
+        "words",
+        "--max-iterations",
+        "3",
+        "--c2",
+        "0.1",
+    )
+    assert [
+        line.split()[1:3] == line.split()[3:] for line in ok("tag", "levels", "levels.txt").splitlines() if line
+    ] == [True] * 7
+    assert "level 0:" in ok("evaluate", "levels", "levels.txt")
+    held = ok("tag", "levels", "--constraints", stdin=b"the ? ?\nman ? B-VP\n. O ?\n")
+    assert held.splitlines()[1].split()[-1] == "B-VP"
+    ok("convert", "levels.txt", "levels.jsonl", "--labels", "1,2")
+    out = ok("tag", "levels", "levels.jsonl").splitlines()
+    assert json.loads(out[0])["levels"] == [[[0, 3, "S"]], [[0, 2, "NP"], [2, 3, "VP"]]]
+    assert "hierarchical" in ok("inspect", "levels")
+
+
+# ---- evaluate, inspect, convert -------------------------------------------------------------------------------------
+
+
+def test_evaluate(ok, here):
+    out = ok("evaluate", "crf", "test.txt")
+    assert re.search(r"^accuracy: 100\.00%; precision: 100\.00%; recall: 100\.00%; FB1: 100\.00$", out, re.MULTILINE)
+    figures = json.loads(ok("evaluate", "crf", "-", "--json", stdin=(here / "test.txt").read_bytes()))
+    assert figures["micro"]["f1"] == 1.0 and figures["scheme"] == "iob2" and set(figures["labels"]) == {"NP", "VP"}
+    assert json.loads(ok("evaluate", "semi", "test.txt", "--json"))["micro"]["f1"] == 1.0
+    text = columns([[(row[0], row[1]) for row in rows] for rows in sentences(20)])
+    (here / "pos.txt").write_text(text)
+    ok("train", "pos.txt", "-o", "pos-model", "-q", "--features", "pos", "--max-iterations", "10")
+    out = ok("evaluate", "pos-model", "pos.txt")
+    assert "precision" in out and "weighted avg" in out
+    assert json.loads(ok("evaluate", "pos-model", "pos.txt", "--json"))["labels"]["N"]["recall"] == 1.0
+
+
+def test_evaluate_is_conlleval(ok, here):
+    from scansion.metrics import conlleval
+
+    answers = labels(ok("tag", "crf", "train.txt"))
+    assert ok("evaluate", "crf", "train.txt") == conlleval(
+        [[row[2] for row in rows] for rows in sentences(30)], answers
+    )
+
+
+def test_inspect(ok, here):
+    out = ok("inspect", "crf", "--top", "2")
+    assert "crf: 4 labels" in out and "U00:%x[0,0]" in out and "B-NP -> I-NP" in out
+    found = json.loads(ok("inspect", "crf", "--json", "--top", "3"))
+    model = scansion.load(here / "crf")
+    assert found["weights"] == model.size_ and found["labels"] == model.classes_
+    strongest = max(abs(w) for (_, y), w in model.state_features_.items() if y == "O")
+    assert abs(found["state_features"]["O"][0][1]) == strongest
+    assert "segments of up to" in ok("inspect", "semi")
+    assert ok("inspect", "crf", "--top", "0").count("\n") < 12
+
+
+def test_pages(call, ok, here):
+    pytest.importorskip("scansion.display")
+    ok("inspect", "crf", "--html", "report.html")
+    assert "<html" in (here / "report.html").read_text()[:300].lower()
+    ok("tag", "semi", "words.txt", "--html", "words.html")
+    assert "boat" in (here / "words.html").read_text()
+
+
+@pytest.mark.parametrize("scheme", ["iob1", "ioe2", "iobes", "bilou"])
+def test_schemes_round_trip(ok, scheme):
+    original = ok("convert", "test.txt", "--output-separator", "space")
+    there = ok("convert", "test.txt", "--to-scheme", scheme)
+    assert there != original
+    back = ok(
+        "convert",
+        "-",
+        "--from-scheme",
+        scheme,
+        "--to-scheme",
+        "iob2",
+        "--output-separator",
+        "space",
+        stdin=there.encode(),
+    )
+    assert back == original
+
+
+def test_formats_round_trip(ok, here):
+    original = (here / "test.txt").read_text()
+    for flags in ([], ["--spans"]):
+        there = ok("convert", "test.txt", "--to", "jsonl", *flags)
+        back = ok(
+            "convert", "-", "--from", "jsonl", "--to", "columns", "--output-separator", "space", stdin=there.encode()
+        )
+        assert back == original
+    items = ok("convert", "test.txt", "--to", "crfsuite")
+    assert items.startswith("B-NP\t0=")
+    again = ok("convert", "-", "--from", "crfsuite", "--to", "jsonl", stdin=items.encode())
+    assert json.loads(again.splitlines()[0])["labels"][-1] == "O"
+    assert ok("convert", "-", "--from", "jsonl", "--to", "crfsuite", stdin=again.encode()) == items
