@@ -44,6 +44,7 @@ def run(args: Any) -> int:
             data = tagger.dataset(block)
             known = tagger.known(block) if args.constraints else None
             out.write(write(block, data, known))
+            out.flush()
             if page is not None:
                 page.add(block, data, known)
     if page is not None:

@@ -5,6 +5,7 @@ A block knows its sequences' attributes (a `Dataset`), their words, and the labe
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -183,8 +184,10 @@ def read(path: str, reading: Reading) -> Iterator[Block]:
 def _columns(stream: BinaryIO, path: str, reading: Reading) -> Iterator[Block]:
     width, line, pending, size = -1, 1, b"", BLOCK_BYTES
     first = True
+    # from a pipe, what is there: whoever writes it slowly need not wait for a whole block
+    fetch = stream.read1 if isinstance(stream, io.BufferedReader) else stream.read
     while True:
-        chunk = stream.read(size)
+        chunk = fetch(size)
         if first:
             chunk, first = without_mark(chunk, path), False
         pending += chunk
