@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 ASAN_BIN := $(ASAN_VENV)/bin
 PIP_QUIET := --quiet --disable-pip-version-check
 NATIVE := CMakeLists.txt $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' \))
+PARALLEL := -n auto --dist worksteal
 CI_FLAGS := $(if $(CI),-C cmake.define.SCANSION_WERROR=ON)
 
 # Make's own default for CXX says nothing about what is installed.
@@ -32,7 +33,7 @@ demo: $(VENV)/.built  ## a tour of about a minute; ARGS="--quick" for a short on
 
 test: $(VENV)/.built  ## run the tests; ARGS="-k chain" is passed to pytest
 	@echo "test: running the tests"
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
 lint: $(VENV)/.built  ## check style (ruff), formatting (ruff format) and types (mypy)
 	@echo "lint: checking style, formatting and types"
@@ -56,7 +57,7 @@ sanitize: $(ASAN_VENV)/.built  ## run the tests with AddressSanitizer and UBSan 
 	@preload=; for lib in libasan.so libubsan.so libstdc++.so; do \
 	    preload="$$preload $$($(SANITIZE_CXX) -print-file-name=$$lib)"; done; \
 	env LD_PRELOAD="$$preload" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	    $(ASAN_BIN)/python -m pytest -p no:cacheprovider --capture=sys $(ARGS)
+	    $(ASAN_BIN)/python -m pytest -p no:cacheprovider --capture=sys $(PARALLEL) $(ARGS)
 
 clean:  ## remove environments, builds and caches
 	@echo "clean: removing environments, builds and caches"
