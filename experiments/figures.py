@@ -56,6 +56,8 @@ def curves(
             ax.set_xscale("log")
             ax.set_xticks(ticks, [f"{at:,.0f}" for at in ticks])
             ax.minorticks_off()
+        elif all(float(at).is_integer() for points in panel.values() for at in points):
+            ax.locator_params(axis="x", integer=True)
         ax.set_title(title, fontsize=11)
         ax.set_xlabel(x)
         ax.grid(alpha=0.25)
