@@ -112,9 +112,9 @@ class NestedMarginals:
 
 def _segments(core: NestedCore, n_jobs: int) -> list[Floats]:
     """Free levels do not keep segments: they are asked of the general recursion."""
-    longest = core.longest
-    levels = [v if v.max_length is not None else replace(v, max_length=max(longest, 1)) for v in core.levels]
-    whole = replace(core, levels=tuple(levels), general=True) if any(core.free) else core
+    longest = max(core.longest, 1)
+    levels = [v if v.max_length is not None else replace(v, max_length=longest) for v in core.levels]
+    whole = replace(core, levels=tuple(levels), general=True)
     answer = whole.posteriors(n_jobs, spans=[d > 0 for d in range(core.n_levels)], cliques=None, parts=False)
     found: list[Floats] = answer["spans"]
     bound = core.levels[0].max_length
