@@ -56,7 +56,7 @@ def main() -> None:
     rng = np.random.default_rng(7)
     X, y = zip(*(morning(rng) for _ in range(40)), strict=True)
     train, test = slice(0, 20), slice(20, 40)
-    limits = {"activity": "free", "step": 6}
+    limits = {"step": 6}
     settings: dict[str, Any] = {"max_length": limits, "length_features": {"step": ("length", "log")}, "c2": 0.1}
 
     model = sc.HierarchicalCRF(LEVELS, **settings).fit(X[train], y[train])

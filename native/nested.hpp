@@ -36,15 +36,16 @@ inline NestedFactor factor_at(const NestedTable& table, int64_t t) {
   return {table.weight + row * table.size, table.exponent[row], table.low[row]};
 }
 
-// Brings a row near 1. 1: done; 0: every weight is zero; -1: something that matters may have vanished.
+// Brings a row of n weights, padded with zeros, near 1. 1: done; 0: every weight is zero; -1: something that matters may
+// have vanished.
 inline int settle(double* row, int64_t n, bool lossless, int64_t& k, int64_t& low) {
-  double top = 0.0, least = kInfinity;
-  for (int64_t i = 0; i < n; ++i) {
-    const double x = row[i];
-    top = x > top ? x : top;
-    const double y = x > 0.0 ? x : kInfinity;
-    least = y < least ? y : least;
+  Vec tops = splat(0.0), leasts = splat(kInfinity);
+  for (int64_t i = 0; i < n; i += kLanes) {
+    const Vec x = load(row + i);
+    tops = max(tops, x);
+    leasts = min(leasts, select_greater(x, splat(0.0), x, splat(kInfinity)));
   }
+  const double top = horizontal_max(tops), least = horizontal_min(leasts);
   if (!(top > kTiny)) {
     if (top > 0.0 || !lossless) return -1;
     k = kDeadRow;
@@ -54,8 +55,8 @@ inline int settle(double* row, int64_t n, bool lossless, int64_t& k, int64_t& lo
     for (int64_t i = 0; i < n; ++i)
       if (row[i] < kTiny) return -1;
   const int e = exponent_of(top);
-  const double f = two_to(-e);
-  for (int64_t i = 0; i < n; ++i) row[i] *= f;
+  const Vec f = splat(two_to(-e));
+  for (int64_t i = 0; i < n; i += kLanes) store(row + i, load(row + i) * f);
   k += e;
   low = exponent_of(least) - 1 - e;
   return 1;
@@ -149,6 +150,7 @@ inline bool nested_begin(const NestedRun& r, int64_t n, const int64_t* up_bound)
   if (r.down_k[L] == kDeadRow) return true;
   double* row = r.before + n * r.stride;
   for (int64_t s = 0; s < r.layers[L].size; ++s) row[s] = r.down[L][s];
+  for (int64_t s = r.layers[L].size; s < r.stride; ++s) row[s] = 0.0;
   return settle(row, r.layers[L].size, bound > kNoLoss, r.before_k[n], r.before_low[n]) >= 0;
 }
 
@@ -185,17 +187,15 @@ inline bool nested_children(const NestedRun& r, int64_t n) {
   return settle(out, r.layers[r.depth].size, lossless, r.after_k[n], r.after_low[n]) >= 0;
 }
 
-inline double log_of(double weight, int64_t k) { return std::log(weight) + static_cast<double>(k) * kLn2; }
-
 // Fills before, after and ends. False: use log space.
 inline bool nested_forward(const NestedRun& r) {
-  const int64_t L = r.depth, W = r.stride;
+  const int64_t L = r.depth;
   int64_t bounds[64];
   for (int64_t n = 0; n <= r.longest; ++n) {
     const int64_t j = r.start + n;
     r.ends[n] = -kInfinity;
+    r.ends_k[n] = 0;
     r.before_k[n] = r.after_k[n] = kDeadRow;
-    for (int64_t s = r.layers[L].size; s < W; ++s) r.before[n * W + s] = 0.0;
     if (n > 0) {
       if (!may_end(r, j, r.level + L)) continue;
       if (!nested_children(r, n)) return false;
@@ -204,7 +204,8 @@ inline bool nested_forward(const NestedRun& r) {
       if (may_end(r, j, r.level)) {
         const double mass = r.up[0][0];
         if (!(mass > kTiny) && (mass > 0.0 || bounds[0] <= kNoLoss)) return false;
-        if (mass > 0.0) r.ends[n] = log_of(mass, r.up_k[0]);
+        r.ends[n] = std::log(mass);
+        r.ends_k[n] = r.up_k[0];
       }
     }
     if (n < r.longest && !nested_begin(r, n, bounds)) return false;
@@ -220,11 +221,11 @@ inline void nested_ahead_up(const NestedRun& r, int64_t n, int64_t* bound) {
   int64_t low = r.ahead_low[n];
   for (int64_t f = L; f >= 1; --f) {
     const NestedLayer& layer = r.layers[f];
-    const NestedFactor first = f < L ? factor_at(r.first[f], j) : NestedFactor{nullptr, 0, 0};
-    if (r.bd_k[f] == kDeadRow) {
+    if (r.bd_k[f] == kDeadRow) {  // nothing follows, j may be the end
       r.x_k[f] = r.bd_k[f - 1] = kDeadRow;
       continue;
     }
+    const NestedFactor first = f < L ? factor_at(r.first[f], j) : NestedFactor{nullptr, 0, 0};
     if (first.weight)
       for (int64_t c = 0; c < layer.size; ++c) r.x[f][c] = r.bd[f][c] * first.weight[layer.state[c]];
     else
@@ -250,8 +251,9 @@ inline int64_t nested_rest_down(const NestedRun& r, int64_t n, const int64_t* x_
   int64_t bound = 0;
   r.bu_k[0] = kDeadRow;
   if (r.outside[n] > -kInfinity) {
-    r.bu_k[0] = static_cast<int64_t>(std::floor(r.outside[n] / kLn2));
-    r.bu[0][0] = std::exp(r.outside[n] - static_cast<double>(r.bu_k[0]) * kLn2);
+    const int64_t k = static_cast<int64_t>(std::floor(r.outside[n] / kLn2));
+    r.bu[0][0] = std::exp(r.outside[n] - static_cast<double>(k) * kLn2);
+    r.bu_k[0] = k + r.outside_k[n];
   }
   for (int64_t f = 1; f <= layers; ++f) {
     const NestedLayer& layer = r.layers[f];
@@ -380,14 +382,15 @@ inline void nested_expect_events(const NestedRun& r, int64_t n, bool goes_on) {
         const int64_t k = r.up_k[f] + a.exponent + r.x_k[f], width = padded(size);
         for (int64_t i = 0; i < size; ++i) {
           const double* weight = a.weight + layer.square[g] + i * width;
-          double* out = t_e.counts + layer.square[g] + i * width;
-          if (t_e.counts && !t_e.by_time && k > -1000 && k <= 900) {
-            const double u = r.up[f][c + i] * two_to(static_cast<int>(k));
-            for (int64_t h = 0; h < size; ++h) out[h] += u * weight[h] * r.x[f][c + h];
+          double* out = t_e.counts ? t_e.counts + layer.square[g] + i * width : nullptr;
+          if (out && !t_e.by_time && k > -1000 && k <= 900) {
+            const Vec u = splat(r.up[f][c + i] * two_to(static_cast<int>(k)));
+            for (int64_t h = 0; h < width; h += kLanes)  // what lies beyond the children has no weight
+              store(out + h, muladd(u * load(weight + h), load(r.x[f] + c + h), load(out + h)));
             continue;
           }
           products(r.up[f][c + i], weight, r.x[f] + c, k, size, row);
-          if (t_e.counts)
+          if (out)
             for (int64_t h = 0; h < size; ++h) out[h] += row[h];
           if (t_e.by_time) {
             const int64_t S = r.states[f];
@@ -434,19 +437,17 @@ inline bool nested_backward(const NestedRun& r) {
   const int64_t L = r.depth, N = r.longest, W = r.stride, width = r.layers[L].size;
   int64_t bounds[64];
   for (int64_t n = N; n >= 0; --n) {
-    const int64_t j = r.start + n;
     r.ahead_k[n] = r.rest_k[n] = kDeadRow;
     if (n < N && r.before_k[n] != kDeadRow && !nested_ahead(r, n)) return false;
     if (n == 0 || r.after_k[n] == kDeadRow) continue;
-    for (int64_t s = width; s < W; ++s) r.rest[n * W + s] = 0.0;
     nested_ahead_up(r, n, bounds);
     const int64_t bound = nested_rest_down(r, n, bounds, L);
     r.rest_k[n] = r.bu_k[L];
     if (r.bu_k[L] == kDeadRow) continue;
     double* row = r.rest + n * W;
     for (int64_t s = 0; s < width; ++s) row[s] = r.bu[L][s];
+    for (int64_t s = width; s < W; ++s) row[s] = 0.0;
     if (settle(row, width, bound > kNoLoss, r.rest_k[n], r.rest_low[n]) < 0) return false;
-    (void)j;
   }
   const NestedLayer& leaf = r.layers[L];
   for (int64_t n = 0; n <= N; ++n) {

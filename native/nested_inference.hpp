@@ -158,7 +158,7 @@ class NestedInference {
     NestedRows<LogSum> rows;
     nested_inside(model_, view, tables, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
       runs[b].forward(t, longest, p, rows);
-      return rows.ends.data();
+      return rows.whole_ends();
     });
     int64_t best = 0;
     for (int64_t p = 0; p < model_.size(0); ++p) {
@@ -234,7 +234,7 @@ class NestedInference {
     r.parent = parent;
     r.stride = s.stride;
     r.layers = s.layers.data();
-    for (auto* list : {&states_}) list->resize(L + 1);
+    states_.resize(L + 1);
     for (auto& list : layer_tables_) list.resize(L + 1);
     for (int64_t f = 0; f <= L; ++f) {
       const int64_t g = block.top + f;
@@ -270,10 +270,12 @@ class NestedInference {
       *exponents_of[k] = exponents_[k].data();
       *lows_of[k] = lows_[k].data();
     }
-    grow(ends_, rows);
-    grow(outside_, rows);
-    r.ends = ends_.data();
+    for (auto* list : {&ends_, &log_ends_, &outside_}) grow(*list, rows);
+    for (auto* list : {&ends_k_, &outside_k_}) grow(*list, rows);
+    r.ends = log_ends_.data();
     r.outside = outside_.data();
+    r.ends_k = ends_k_.data();
+    r.outside_k = outside_k_.data();
     // scratch: padded rows, with room for a whole vector beyond the last group
     const int64_t wide = (s.widest + 7) / 4 * 4;
     double*** const layers_of[] = {&r.up, &r.down, &r.x, &r.bu, &r.bd};
@@ -305,14 +307,17 @@ class NestedInference {
     if (key == kept_ && run_.longest == longest) return true;
     set_up(b, start, longest, parent);
     kept_ = {-1, -1, -1};
-    if (!general_log_ && kernels().nested_forward(run_)) {
+    if (kernels().nested_forward(run_)) {
       kept_ = key;
+      constexpr double ln2 = 0.693147180559945309417;
+      for (int64_t n = 0; n <= longest; ++n) ends_[n] = log_ends_[n] + static_cast<double>(ends_k_[n]) * ln2;
       return true;
     }
     escaped_ = true;
     NestedLogOutside log = log_run(b);
     log.forward(start, longest, parent, log_rows_);
-    std::copy(log_rows_.ends.begin(), log_rows_.ends.end(), ends_.begin());
+    const double* ends = log_rows_.whole_ends();
+    std::copy(ends, ends + longest + 1, ends_.begin());
     return false;
   }
 
@@ -320,10 +325,6 @@ class NestedInference {
   void outside(int64_t b, int64_t start, int64_t longest, int64_t parent, const Posterior& posterior, NestedAnswer& answer) {
     const NestedBlock& block = model_.blocks()[b];
     const bool linear = forward(b, start, longest, parent);
-    for (int64_t n = 1; n <= longest; ++n) {
-      const double q = posterior(n);
-      outside_[n] = q > 0.0 ? std::log(q) - ends_[n] : kNothing;
-    }
     const int64_t L = block.depth();
     sink_.segments = posterior_[block.bottom].data();
     sink_.starts.assign(L + 1, nullptr);
@@ -342,6 +343,11 @@ class NestedInference {
       sink_.end[f] = answer.end[g];
     }
     if (linear) {
+      for (int64_t n = 1; n <= longest; ++n) {
+        const double q = posterior(n);
+        outside_[n] = q > 0.0 ? std::log(q) - log_ends_[n] : kNothing;
+        outside_k_[n] = -ends_k_[n];
+      }
       run_.segments = sink_.segments;
       run_.starts = sink_.starts.data();
       run_.stops = sink_.stops.data();
@@ -353,7 +359,7 @@ class NestedInference {
     escaped_ = true;
     NestedLogOutside log = log_run(b);
     log.forward(start, longest, parent, log_rows_);
-    log.backward(log_rows_, outside_.data(), sink_);
+    log.backward(log_rows_, posterior, sink_);
   }
 
   // zeroed posteriors
@@ -419,11 +425,11 @@ class NestedInference {
   NestedRows<LogSum> log_rows_;
   std::vector<int64_t> states_;
   std::vector<NestedTable> layer_tables_[5];
-  std::vector<double> rows_[4], ends_, outside_, layer_rows_[5], row_;
-  std::vector<int64_t> exponents_[4], lows_[4], layer_exponents_[5];
+  std::vector<double> rows_[4], ends_, log_ends_, outside_, layer_rows_[5], row_;
+  std::vector<int64_t> exponents_[4], lows_[4], ends_k_, outside_k_, layer_exponents_[5];
   std::vector<double*> layer_pointers_[5];
   std::array<int64_t, 3> kept_ = {-1, -1, -1};
-  bool escaped_ = false, general_log_ = false;
+  bool escaped_ = false;
 };
 
 }  // namespace scansion

@@ -8,12 +8,17 @@ namespace scansion {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
+// Rows are kept near zero: what they are relative to, their base, is a whole number, so that bases add up without loss
+// however long the sequence is.
+inline double base_of(double top) { return top > kNothing ? std::nearbyint(top) : 0.0; }
+
 // Sums of terms. sum_rows adds up the rows of a table (rows, columns), column by column; the table is overwritten.
 struct LogSum {
   using Value = double;
   static Value of(double score) { return score; }
   static double score(Value v) { return v; }
   static Value times(Value a, Value b) { return a + b; }
+  static void shift(Value& v, double by) { v += by; }
   static Value sum(const Value* x, size_t n) {
     double top = kNothing, total = 0.0;
     for (size_t i = 0; i < n; ++i) top = x[i] > top ? x[i] : top;
@@ -48,6 +53,7 @@ struct Highest {
   static Value of(double score) { return score; }
   static double score(Value v) { return v; }
   static Value times(Value a, Value b) { return a + b; }
+  static void shift(Value& v, double by) { v += by; }
   static Value sum(const Value* x, size_t n) {
     double top = kNothing;
     for (size_t i = 0; i < n; ++i) top = x[i] > top ? x[i] : top;
@@ -68,6 +74,7 @@ struct LogSumEntropy {
   static Value of(double score) { return {score, 0.0}; }
   static double score(const Value& v) { return v.log_weight; }
   static Value times(const Value& a, const Value& b) { return {a.log_weight + b.log_weight, a.entropy + b.entropy}; }
+  static void shift(Value& v, double by) { v.log_weight += by; }
   static Value sum(const Value* x, size_t n) {
     double top = kNothing, total = 0.0, h = 0.0;
     for (size_t i = 0; i < n; ++i) top = x[i].log_weight > top ? x[i].log_weight : top;
@@ -102,12 +109,35 @@ struct LogSumEntropy {
   }
 };
 
-// One run: rows n = 0..N of stacks.
+// Brings a row near zero; returns by how much.
+template <class Ring>
+double settle_row(typename Ring::Value* row, int64_t n) {
+  double top = kNothing;
+  for (int64_t c = 0; c < n; ++c) top = std::max(top, Ring::score(row[c]));
+  const double base = base_of(top);
+  for (int64_t c = 0; c < n; ++c) Ring::shift(row[c], -base);
+  return base;
+}
+
+// One run: rows n = 0..N of stacks, each relative to its base.
 template <class Ring>
 struct NestedRows {
   using Value = typename Ring::Value;
   int64_t start = 0, longest = 0, parent = 0;
-  std::vector<Value> before, after, ends;  // (N + 1, width) twice, (N + 1,)
+  std::vector<Value> before, after, ends;          // (N + 1, width) twice, (N + 1,); ends has the base of after
+  std::vector<double> before_base, after_base;     // (N + 1,)
+  Value end(int64_t n) const {
+    Value v = ends[n];
+    Ring::shift(v, after_base[n]);
+    return v;
+  }
+  // ends with their bases, (N + 1,)
+  const Value* whole_ends() {
+    whole.resize(ends.size());
+    for (size_t n = 0; n < ends.size(); ++n) whole[n] = end(static_cast<int64_t>(n));
+    return whole.data();
+  }
+  std::vector<Value> whole;
 };
 
 // The levels of one sequence as a run needs them: persistence sums of timed levels, with all below them.
@@ -160,6 +190,8 @@ class NestedLogRun {
     rows.before.assign(static_cast<size_t>((longest + 1) * W), Value(Ring::of(kNothing)));
     rows.after.assign(static_cast<size_t>((longest + 1) * W), Value(Ring::of(kNothing)));
     rows.ends.assign(static_cast<size_t>(longest + 1), Value(Ring::of(kNothing)));
+    rows.before_base.assign(static_cast<size_t>(longest + 1), 0.0);
+    rows.after_base.assign(static_cast<size_t>(longest + 1), 0.0);
     up_.resize(L + 1);
     down_.resize(L + 1);
     alive_.assign(static_cast<size_t>(longest + 1), 0);
@@ -176,6 +208,7 @@ class NestedLogRun {
         rows.before[n * W + c] = down_[L][c];
         if (Ring::score(down_[L][c]) > kNothing) alive_[n] = 1;
       }
+      rows.before_base[n] = rows.after_base[n] + settle_row<Ring>(rows.before.data() + n * W, W);
     }
   }
 
@@ -188,6 +221,9 @@ class NestedLogRun {
     const std::vector<int32_t>& state = s.state[block_.depth()];
     within_.assign(static_cast<size_t>(W), 0.0);
     ways_.clear();
+    double base = kNothing;
+    for (int64_t m = 1; m <= std::min(n, cells.longest); ++m)
+      if (alive_[n - m]) base = std::max(base, rows.before_base[n - m]);
     for (int64_t m = 1; m <= std::min(n, cells.longest); ++m) {
       const int64_t t = j - m;
       add_within(s, t);
@@ -196,12 +232,14 @@ class NestedLogRun {
       const Value* before = rows.before.data() + (n - m) * W;
       const size_t at = ways_.size();
       ways_.resize(at + W);
+      const double by = rows.before_base[n - m] - base;
       for (int64_t c = 0; c < W; ++c)
-        ways_[at + c] = Ring::times(Ring::times(before[c], child[state[c]]), Ring::of(within_[c]));
+        ways_[at + c] = Ring::times(Ring::times(before[c], child[state[c]]), Ring::of(within_[c] + by));
     }
     if (ways_.empty()) return false;
     Value* out = rows.after.data() + n * W;
     Ring::sum_rows(ways_.data(), static_cast<int64_t>(ways_.size()) / W, W, out);
+    rows.after_base[n] = base + settle_row<Ring>(out, W);
     for (int64_t c = 0; c < W; ++c)
       if (Ring::score(out[c]) > kNothing) return true;
     return false;
@@ -250,6 +288,8 @@ class NestedLogRun {
         const int64_t p = s.state[f - 1][a], first = s.first[f][a], size = s.first[f][a + 1] - first;
         const int32_t* state = s.state[f].data() + first;
         const bool begins = Ring::score(down_[f - 1][a]) > kNothing;
+        const bool dense = size > 0 && state[size - 1] - state[0] == size - 1;  // states side by side
+        Value* out = down_[f].data() + first;
         const int64_t count = (begins ? 1 : 0) + (moves ? size : 0);
         terms_.resize(static_cast<size_t>(count * size));
         Value* row = terms_.data();
@@ -259,9 +299,12 @@ class NestedLogRun {
         }
         for (int64_t k = 0; moves && k < size; ++k, row += size) {
           const double* scores = transit + (p * S + state[k]) * S;
-          for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(up_[f][first + k], Ring::of(scores[state[c]]));
+          const Value left = up_[f][first + k];
+          if (dense)
+            for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(left, Ring::of(scores[state[0] + c]));
+          else
+            for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(left, Ring::of(scores[state[c]]));
         }
-        Value* out = down_[f].data() + first;
         Ring::sum_rows(terms_.data(), count, size, out);
         if (f == L) continue;
         for (int64_t c = 0; c < size; ++c) out[c] = Ring::times(out[c], Ring::of(view_.levels[g].at_start(j, state[c])));
@@ -292,36 +335,45 @@ class NestedLogOutside : public NestedLogRun<LogSum> {
  public:
   using NestedLogRun<LogSum>::NestedLogRun;
 
-  // After forward: every expectation. outside (N + 1,): log of the weight outside the parent, over Z.
-  void backward(const NestedRows<LogSum>& rows, const double* outside, const NestedSink& sink) {
+  // After forward: every expectation. posterior(n): that of the parent ending at n.
+  template <class Posterior>
+  void backward(const NestedRows<LogSum>& rows, const Posterior& posterior, const NestedSink& sink) {
     const NestedStacks& s = block_.stacks[rows.parent];
     const NestedCells& cells = tables_.cells[block_.bottom];
     const std::vector<double>& value = tables_.value[block_.bottom];
     const int64_t L = block_.depth(), W = s.width, N = rows.longest, S = model_.size(block_.bottom);
     const std::vector<int32_t>& state = s.state[L];
     std::vector<double> rest(static_cast<size_t>((N + 1) * W), kNothing), ahead(static_cast<size_t>(W));
+    std::vector<double> rest_base(static_cast<size_t>(N + 1), kNothing);  // kNothing: nothing there
     std::vector<std::vector<double>> x(L + 1), bd(L + 1), bu(L + 1);
     for (int64_t n = N; n >= 0; --n) {
       const int64_t t = rows.start + n;
       // what follows where a child begins at n, and the posterior of each such child
       std::fill(ahead.begin(), ahead.end(), kNothing);
       bool goes_on = false;
+      double base = kNothing;  // of everything that follows
       if (n < N && alive_[n]) {
         ways_.clear();
         within_.assign(static_cast<size_t>(W), 0.0);
         const int64_t most = std::min(N - n, cells.extent(t));
+        for (int64_t m = 1; m <= most; ++m) base = std::max(base, rest_base[n + m]);
         for (int64_t m = 1; m <= most; ++m) {
+          if (!(rest_base[n + m] > kNothing)) {
+            add_within(s, t + m - 1);
+            continue;
+          }
+          const double by = rest_base[n + m] - base, scale = rows.before_base[n] + base;
           const double* child = value.data() + (cells.first[t] + m - 1) * S;
           double* out = sink.segments + (cells.first[t] + m - 1) * S;
           add_within(s, t + m - 1);
           for (int64_t c = 0; c < W; ++c) {
-            const double y = child[state[c]] + within_[c] + rest[(n + m) * W + c];
+            const double y = child[state[c]] + within_[c] + rest[(n + m) * W + c] + by;
             ways_.push_back(y);
-            const double q = y + rows.before[n * W + c];
+            const double q = y + rows.before[n * W + c] + scale;
             if (q > kNothing) out[state[c]] += std::exp(q);
           }
         }
-        LogSum::sum_rows(ways_.data(), most, W, ahead.data());
+        if (!ways_.empty()) LogSum::sum_rows(ways_.data(), static_cast<int64_t>(ways_.size()) / W, W, ahead.data());
         for (int64_t c = 0; c < W; ++c) goes_on = goes_on || ahead[c] > kNothing;
       }
       bool arrives = n > 0;
@@ -333,6 +385,17 @@ class NestedLogOutside : public NestedLogRun<LogSum> {
       }
       if (!goes_on && !arrives) continue;
       if (goes_on) down(rows, n);
+      const double q = n > 0 ? posterior(n) : 0.0;
+      double outside = kNothing;
+      if (q > 0.0) {
+        outside = std::log(q) - rows.ends[n];
+        const double own = -rows.after_base[n], before = base;
+        base = goes_on ? std::max(base, own) : own;
+        outside += own - base;
+        if (goes_on)
+          for (double& y : ahead) y += before - base;
+      }
+      if (!goes_on && !(outside > kNothing)) continue;
       // adjoints
       bd[L] = ahead;
       for (int64_t f = L; f >= 1; --f) {
@@ -351,7 +414,7 @@ class NestedLogOutside : public NestedLogRun<LogSum> {
         }
       }
       if (arrives) {
-        bu[0].assign(1, outside[n]);
+        bu[0].assign(1, outside);
         for (int64_t f = 1; f <= L; ++f) {
           const int64_t g = block_.top + f, Sg = model_.size(g);
           const bool moves = goes_on && view_.may_move(t, g);
@@ -370,14 +433,18 @@ class NestedLogOutside : public NestedLogRun<LogSum> {
           }
         }
         std::copy(bu[L].begin(), bu[L].end(), rest.begin() + n * W);
+        bool any = false;
+        for (double y : bu[L]) any = any || y > kNothing;
+        if (any) rest_base[n] = base + settle_row<LogSum>(rest.data() + n * W, W);
       }
+      scale_ = (n > 0 ? rows.after_base[n] : 0.0) + base;
       expect(rows, n, goes_on, x, bd, bu, sink);
     }
   }
 
  private:
-  static void add(double& out, double log_value) {
-    if (log_value > kNothing) out += std::exp(log_value);
+  void add(double& out, double log_value) const {
+    if (log_value > kNothing) out += std::exp(log_value + scale_);
   }
 
   void expect(const NestedRows<LogSum>& rows, int64_t n, bool goes_on, const std::vector<std::vector<double>>& x,
@@ -415,6 +482,8 @@ class NestedLogOutside : public NestedLogRun<LogSum> {
       }
     }
   }
+
+  double scale_ = 0.0;  // what the rows of one position are relative to
 };
 
 }  // namespace scansion

@@ -50,7 +50,7 @@ class NestedGraph {
     NestedRows<Ring> rows;
     nested_inside(model, view, tables_, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
       runs_[b].forward(t, longest, p, rows);
-      return rows.ends.data();
+      return rows.whole_ends();
     });
   }
 
@@ -117,13 +117,16 @@ class NestedGraph {
   }
 
   void root_ways(std::vector<NestedWay>& out) {
+    double base = 0.0;
     for (int64_t p = 0; p < model_.size(0); ++p) {
       if (!(view_.root[p] > kNothing)) continue;
       NestedNode node;
       node.kind = NestedNode::kParent;
       node.parent = static_cast<int32_t>(p);
       node.longest = node.n = view_.length;
-      const double total = view_.root[p] + run(node).ends[view_.length];
+      const NestedRows<Ring>& rows = run(node);
+      if (out.empty()) base = rows.after_base[view_.length];  // all totals are relative to this one
+      const double total = view_.root[p] + (rows.ends[view_.length] + (rows.after_base[view_.length] - base));
       if (total > kNothing) out.push_back(step(node, total, NestedNode::kParent, node.n, 0));
     }
   }
@@ -140,7 +143,8 @@ class NestedGraph {
       if (!free.empty()) within += free[t * block.child_stride + s.offset + node.stack];
       if (m > cells.extent(t)) continue;
       const double total = rows.before[(node.n - m) * s.width + node.stack] +
-                           tables_.value[block.bottom][(cells.first[t] + m - 1) * S + state] + within;
+                           tables_.value[block.bottom][(cells.first[t] + m - 1) * S + state] + within +
+                           (rows.before_base[node.n - m] - rows.after_base[node.n]);
       if (!(total > kNothing)) continue;
       NestedWay way = step(node, total, NestedNode::kBefore, node.n - m, node.stack);
       way.record = {NestedRecord::kChild, node.block, node.parent, node.stack, t, j};
@@ -357,13 +361,13 @@ inline double nested_entropy(const NestedModel& model, const NestedView& view) {
   NestedRows<LogSumEntropy> rows;
   nested_inside(model, view, tables, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
     runs[b].forward(t, longest, p, rows);
-    return rows.ends.data();
+    return rows.whole_ends();
   });
   std::vector<Value> root;
   for (int64_t p = 0; p < model.size(0); ++p) {
     if (!(view.root[p] > kNothing)) continue;
     runs[0].forward(0, view.length, p, rows);
-    root.push_back(LogSumEntropy::times(LogSumEntropy::of(view.root[p]), rows.ends[view.length]));
+    root.push_back(LogSumEntropy::times(LogSumEntropy::of(view.root[p]), rows.end(view.length)));
   }
   return LogSumEntropy::sum(root.data(), root.size()).entropy;
 }

@@ -70,8 +70,9 @@ struct NestedRun {
   double* ahead = nullptr;   // (N + 1, stride): what follows where a child begins at n
   int64_t *before_k = nullptr, *after_k = nullptr, *rest_k = nullptr, *ahead_k = nullptr;  // exponents
   int64_t *before_low = nullptr, *after_low = nullptr, *rest_low = nullptr, *ahead_low = nullptr;
-  double* ends = nullptr;     // (N + 1,) log of the weight inside the parent if it ends at n   [D]
-  double* outside = nullptr;  // (N + 1,) log of the weight outside it, its persistence included, over Z
+  double* ends = nullptr;     // (N + 1,) log of the weight inside the parent if it ends at n, over 2^ends_k   [D]
+  double* outside = nullptr;  // (N + 1,) log of the weight outside it, its persistence included, over Z 2^outside_k
+  int64_t *ends_k = nullptr, *outside_k = nullptr;
 
   // scratch: a row per layer, padded
   double **up = nullptr, **down = nullptr, **x = nullptr, **bu = nullptr, **bd = nullptr;

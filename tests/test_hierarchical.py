@@ -10,6 +10,8 @@ import hierarchical_oracle
 import numpy as np
 import pytest
 from hierarchical_oracle import Oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import scansion as sc
@@ -101,6 +103,45 @@ def test_loss_and_gradient_are_those_of_all_trees(case, hidden):
         wanted, slope = oracle().log_loss(w)
         assert loss == pytest.approx(wanted, rel=1e-10, abs=1e-10)
         assert_allclose(gradient, slope, rtol=1e-9, atol=1e-10)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=15)
+def test_loss_and_gradient_of_any_settings(seed):
+    """Whatever the features and the topology; what is said to be impossible is."""
+    rng = np.random.default_rng(seed)
+    parts = {name: tuple(part for part in EVERYWHERE if rng.random() < 0.4) for name in TWO}
+    limit = ["auto", None, "free", 3][rng.integers(4)]
+    lengths = [(), ("length",), ("log", "bins")][rng.integers(2 if limit == "free" else 3)]
+    model = sc.HierarchicalCRF(
+        TWO,
+        max_length=limit,
+        length_features=lengths,
+        attribute_parts=parts,
+        topology=[None, "seen", "all"][rng.integers(3)],
+        transitions=str(rng.choice(["all", "seen"])),
+        all_possible_states=bool(rng.integers(2)),
+        all_possible_transitions=bool(rng.integers(2)),
+        min_freq=float(rng.choice([0.0, 0.5])),
+    )
+    X, y = hierarchical_oracle.data(seed, TWO, [3, 2], hidden=bool(rng.integers(2)), n=3, longest=3)
+    model._check()
+    try:
+        built, objective, told = model._problem(X, y)
+    except ValueError as error:
+        assert "leaves no tree" in str(error)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("scansion.models.nested.objective.NestedObjective.impossible", lambda self: None)
+            built = model._problem(X, y)[0]
+        wrong = int(str(error)[2])  # y[.]
+        assert not any(Oracle(built, [X[wrong]], [y[wrong]]).rows[0][2])
+        return
+    w = rng.normal(size=built.n_weights)
+    gradient = np.empty_like(w)
+    loss = objective.log_loss(w, gradient, 2)
+    wanted, slope = Oracle(built, [X[b] for b in told], [y[b] for b in told]).log_loss(w)
+    assert loss == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    assert_allclose(gradient, slope, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("case", ["two levels", "all parts, no bound", "everything there is", "three levels"])
@@ -293,12 +334,13 @@ def simulated(n: int, seed: int):
 DATA, TARGETS = simulated(25, 0)
 TEST, TRUTH = simulated(15, 1)
 NAMES = ["activity", "step"]
+LIMITS = {"activity": "free", "step": None}
 FAST = {"c2": 0.1, "max_iterations": 40}
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}, **FAST).fit(DATA, TARGETS)
+    return sc.HierarchicalCRF(NAMES, max_length=LIMITS, **FAST).fit(DATA, TARGETS)
 
 
 def test_learning_recovers_a_simulated_model(fitted):
@@ -348,7 +390,7 @@ def test_partial_labels(fitted):
 
 @pytest.mark.parametrize("algorithm", ["l2sgd", "asgd"])
 def test_stochastic_gradients_come_near_the_optimum(fitted, algorithm):
-    settings = {"max_length": {"activity": "free"}, "c2": 0.1, "max_iterations": 25, "algorithm": algorithm}
+    settings = {"max_length": LIMITS, "c2": 0.1, "max_iterations": 25, "algorithm": algorithm}
     settings.update(random_state=1, batch_size=8, period=0)
     model = sc.HierarchicalCRF(NAMES, **settings).fit(DATA, TARGETS)
     again = sc.HierarchicalCRF(NAMES, **settings, n_jobs=2).fit(DATA, TARGETS)
@@ -360,19 +402,28 @@ def test_stochastic_gradients_come_near_the_optimum(fitted, algorithm):
 
 
 def test_the_number_of_threads_changes_nothing(fitted):
-    again = sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}, n_jobs=3, **FAST).fit(DATA, TARGETS)
+    again = sc.HierarchicalCRF(NAMES, max_length=LIMITS, n_jobs=3, **FAST).fit(DATA, TARGETS)
     assert np.array_equal(again.model_.weights, fitted.model_.weights)
     assert again.predict(TEST) == fitted.predict(TEST)
 
 
+def test_steps_that_are_too_large_do_no_harm():
+    built, function, *_ = problem("two levels", 0, False)
+    assert function(np.full(built.n_weights, 1e200))[0] == np.inf
+    assert function(np.full(built.n_weights, np.nan))[0] == np.inf
+    settings = {"algorithm": "l2sgd", "calibration_eta": 1e120, "max_iterations": 3, "random_state": 0, "c2": 1e-3}
+    model = sc.HierarchicalCRF(NAMES, **settings, calibration_max_trials=3).fit(DATA[:5], TARGETS[:5])
+    assert np.isfinite(model.model_.weights).all()
+
+
 def test_l1_makes_weights_zero():
-    model = sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}, c1=2.0, c2=0.0).fit(DATA, TARGETS)
+    model = sc.HierarchicalCRF(NAMES, max_length=LIMITS, c1=2.0, c2=0.0).fit(DATA, TARGETS)
     assert 0 < model.size_ < 0.7 * model.model_.n_weights
     assert model.score(TEST, TRUTH) > 0.8
 
 
 def test_penalties_by_level():
-    strong = sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}, c2={"activity": 1e4, "step": 0.1})
+    strong = sc.HierarchicalCRF(NAMES, max_length=LIMITS, c2={"activity": 1e4, "step": 0.1})
     strong.set_params(max_iterations=20).fit(DATA, TARGETS)
     top = [abs(w) for (level, *_), w in strong.state_features_.items() if level == "activity"]
     low = [abs(w) for (level, *_), w in strong.state_features_.items() if level == "step"]
@@ -381,30 +432,28 @@ def test_penalties_by_level():
 
 def test_weights_of_sequences(fitted):
     weight = np.where(np.arange(len(DATA)) < 20, 1.0, 0.0)
-    some = sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}, **FAST).fit(DATA, TARGETS, sample_weight=weight)
-    fewer = sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}, **FAST).fit(DATA[:20], TARGETS[:20])
+    some = sc.HierarchicalCRF(NAMES, max_length=LIMITS, **FAST).fit(DATA, TARGETS, sample_weight=weight)
+    fewer = sc.HierarchicalCRF(NAMES, max_length=LIMITS, **FAST).fit(DATA[:20], TARGETS[:20])
     assert some.loss_ == pytest.approx(fewer.loss_, rel=1e-6)
     with pytest.raises(ValueError, match=r"sample_weight\[0\] = -1"):
         fitted.fit(DATA[:1], TARGETS[:1], sample_weight=[-1.0])
 
 
 def test_warm_start(fitted):
-    first = sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}, warm_start=True, **FAST).fit(
-        DATA[:20], TARGETS[:20]
-    )
+    first = sc.HierarchicalCRF(NAMES, max_length=LIMITS, warm_start=True, **FAST).fit(DATA[:20], TARGETS[:20])
     old = first.state_features_["step", "x", "fry"]
     X, y = [*DATA, [{"x": 9.0, "z": 1.0}] * 4], [*TARGETS, {"activity": [(0, 4, "walk")], "step": [(0, 4, "stroll")]}]
     first.set_params(max_iterations=1).fit(X, y)
     assert first.classes_["step"][-1] == "stroll" and first.max_length_["step"] == 4
     assert first.state_features_["step", "x", "fry"] == pytest.approx(old, abs=0.5)
-    cold = sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}, c2=0.1, max_iterations=1).fit(X, y)
+    cold = sc.HierarchicalCRF(NAMES, max_length=LIMITS, c2=0.1, max_iterations=1).fit(X, y)
     assert first.loss_ < 0.5 * cold.loss_
     with pytest.raises(ValueError, match="warm_start needs the levels of the last fit"):
         first.set_params(levels=["a", "b"], max_length=None).fit(X, y)
 
 
 def test_development_data_and_progress(capsys):
-    model = sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}, verbose=True, patience=2, c2=1e-3)
+    model = sc.HierarchicalCRF(NAMES, max_length=LIMITS, verbose=True, patience=2, c2=1e-3)
     model.fit(DATA[:8], TARGETS[:8], X_dev=TEST[:5], y_dev=TRUTH[:5])
     scores = [entry["dev_score"] for entry in model.training_log_]
     assert model.score(TEST[:5], TRUTH[:5]) == max(scores)
@@ -424,7 +473,7 @@ def test_an_interrupt_keeps_the_weights(monkeypatch):
         return whole(self, *args)
 
     monkeypatch.setattr(NestedObjective, "log_loss", interrupted)
-    model = sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}).fit(DATA[:8], TARGETS[:8])
+    model = sc.HierarchicalCRF(NAMES, max_length=LIMITS).fit(DATA[:8], TARGETS[:8])
     assert "nterrupt" in model.message_ and np.abs(model.model_.weights).max() > 0
     assert model.predict(TEST[:1])
 
@@ -442,11 +491,29 @@ def test_repeats_and_transitions_as_seen():
     assert all(guess["low"][0].label == "x" for guess in strict.predict([X[0], X[0][:3], X[0][1:]]))
 
 
+def test_bounds_by_default():
+    y = [{"top": [(0, 4, "A")], "low": [(0, 2, "x"), (2, 3, "y"), (3, 4, "x")]}]
+    steps = [{"top": [(0, 4, "A")], "low": [(t, t + 1, "xy"[t % 2]) for t in range(4)]}]
+    X = [[{"w": float(t)} for t in range(4)]]
+
+    def bounds(y, **settings):
+        return sc.HierarchicalCRF(["top", "low"], max_iterations=1, **settings).fit(X, y).max_length_
+
+    assert bounds(y) == bounds(y, max_length={}) == {"top": None, "low": None}
+    assert bounds(steps) == {"top": None, "low": 1}
+    assert bounds(y, max_length=None) == {"top": 4, "low": 2}
+    assert bounds(y, length_features="log") == {"top": 4, "low": 2}
+    assert bounds(y, length_features="length") == {"top": None, "low": None}
+    assert bounds(y, max_length={"top": 7}, segment_features={"low": span_dict}) == {"top": 7, "low": 2}
+    unknown = {"low": {"labels": ["x", None, None, "y"], "boundaries": [1, None, None, 1]}, "top": ["A"] * 4}
+    assert bounds([unknown]) == {"top": None, "low": None}
+
+
 def test_numeric_arrays_and_sparse_matrices():
     from scipy import sparse
 
     X = [np.array([[token["x"], token["y"]] for token in x]) for x in DATA[:8]]
-    model = sc.HierarchicalCRF(NAMES, max_length={"activity": "free"}, max_iterations=5).fit(X, TARGETS[:8])
+    model = sc.HierarchicalCRF(NAMES, max_length=LIMITS, max_iterations=5).fit(X, TARGETS[:8])
     assert model.predict([sparse.csr_matrix(x) for x in X]) == model.predict(X)
     assert model.attributes_ == ["0", "1"]
 
@@ -473,7 +540,7 @@ def test_no_trajectories(fitted):
         ({"levels": "ab"}, "levels must be a list of names"),
         ({"levels": ["a", "a"]}, "levels must be one or more distinct names"),
         ({"max_length": 0}, "max_length must be at least 1"),
-        ({"max_length": "long"}, "max_length must be a number, None or 'free'"),
+        ({"max_length": "long"}, "max_length must be a number, None, 'auto' or 'free'"),
         ({"max_length": {"tip": 2}}, "max_length has the level 'tip', which is not one of the levels: activity, step"),
         ({"max_length": "free", "length_features": "log"}, "level 'activity' has no bound on its length"),
         ({"max_length": "free", "segment_features": {"step": span_dict}}, "level 'step' has segment_features, which"),
@@ -507,7 +574,7 @@ def test_wrong_parameters(settings, message):
 
 def test_wrong_targets():
     X = [[{"a": 1.0}] * 4]
-    model = sc.HierarchicalCRF(["top", "low"])
+    model = sc.HierarchicalCRF(["top", "low"], max_length=None)
     with pytest.raises(ValueError, match="X is empty"):
         model.fit([], [])
     with pytest.raises(ValueError, match=r"y\[0\] does not nest: at level 'low' the segment \(1, 3, 'x'\)"):

@@ -88,15 +88,6 @@ def test_empty_sequences():
     assert targets.complete.tolist() == [True, True] and targets.known.tolist() == [False, True]
 
 
-def test_take():
-    y = [{"top": ["A"], "low": ["x"]}, {"top": [None, "B"], "low": [{"x", "y"}, "y"]}, None]
-    targets, _ = encoded(y, [1, 2, 1])
-    some = targets.take(np.array([1]), np.array([1, 2]))
-    assert some.complete.tolist() == [False] and some.known.tolist() == [True]
-    assert [level.labels.tolist() for level in some.levels] == [[-1, 1], [-1, 1]]
-    assert some.levels[1].allowed.shape == (2, 2)
-
-
 @pytest.mark.parametrize(
     ("y", "message"),
     [

@@ -132,5 +132,6 @@ void bind_nested(nb::module_& m);
 void bind_objective(nb::module_& m);
 void bind_segment(nb::module_& m);
 void bind_template(nb::module_& m);
+void bind_token_features(nb::module_& m);
 
 }  // namespace scansion

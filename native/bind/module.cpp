@@ -11,6 +11,7 @@ NB_MODULE(_core, m) {
   scansion::bind_objective(m);
   scansion::bind_segment(m);
   scansion::bind_template(m);
+  scansion::bind_token_features(m);
   m.def("instruction_set", [] { return std::string(scansion::kernels().name); },
         "Instruction set of the kernels in use: 'avx2' or 'baseline'.");
   m.def(

@@ -56,17 +56,6 @@ class LevelTargets:
     complete: Bools
     known: Bools
 
-    def take(self, sequences: Ints, rows: Ints) -> LevelTargets:
-        """Those of some sequences, whose tokens are `rows`."""
-
-        def some(one: Targets) -> Targets:
-            allowed = None if one.allowed is None else one.allowed[rows]
-            ends = None if one.ends is None else one.ends[rows]
-            complete, known = one.complete[sequences], one.known[sequences]
-            return replace(one, labels=one.labels[rows], allowed=allowed, ends=ends, complete=complete, known=known)
-
-        return LevelTargets(tuple(map(some, self.levels)), self.complete[sequences], self.known[sequences])
-
 
 def level_names(levels: Any) -> list[str]:
     """`levels` as a list of distinct names, at least one."""

@@ -1,8 +1,8 @@
 """Exact inference on given scores: arrays in, answers out.
 
 `chain` one label per position; `segment` segments with labels; `patterns` the automaton under both; `nested` segments
-inside segments, `nested_scores` their scores; `constraints` partial knowledge; `base` the questions every lattice answers;
-`cores` the two engines of flat lattices; `checks` the border.
+inside segments, `nested_scores` their scores; `constraints` partial knowledge; `base` the questions every lattice
+answers; `cores` the two engines of flat lattices; `checks` the border.
 """
 
 from __future__ import annotations

@@ -112,9 +112,9 @@ class NestedMarginals:
 
 def _segments(core: NestedCore, n_jobs: int) -> list[Floats]:
     """Free levels do not keep segments: they are asked of the general recursion."""
-    longest = core.longest
-    levels = [v if v.max_length is not None else replace(v, max_length=max(longest, 1)) for v in core.levels]
-    whole = replace(core, levels=tuple(levels), general=True) if any(core.free) else core
+    longest = max(core.longest, 1)
+    levels = [v if v.max_length is not None else replace(v, max_length=longest) for v in core.levels]
+    whole = replace(core, levels=tuple(levels), general=True)
     answer = whole.posteriors(n_jobs, spans=[d > 0 for d in range(core.n_levels)], cliques=None, parts=False)
     found: list[Floats] = answer["spans"]
     bound = core.levels[0].max_length
@@ -124,9 +124,8 @@ def _segments(core: NestedCore, n_jobs: int) -> list[Floats]:
 
 
 def _add_root(out: Floats, core: NestedCore, labels: Floats) -> None:
-    for first, last in zip(core.offsets[:-1], core.offsets[1:], strict=True):
-        if last > first:
-            out[first, last - first - 1] = labels[first]
+    _, first, last = core.ends
+    out[first, last - first] = labels[first]
 
 
 def _gradient(core: NestedCore, n_jobs: int) -> tuple[Floats, NestedScores]:
@@ -147,12 +146,12 @@ def _persist_gradient(core: NestedCore, d: int, answer: dict[str, Any]) -> Any:
         spans = None if level.spans is None else np.zeros(level.spans.shape)
         if spans is not None:
             _add_root(spans, core, labels)
-        for first, last in zip(core.offsets[:-1], core.offsets[1:], strict=True):
-            if last == first:
-                continue
-            for name, at in (("start", first), ("stop", last - 1), ("length", last - first - 1)):
-                if parts[name] is not None:
-                    parts[name][... if parts[name].ndim == 1 else at] += labels[first]
+        _, first, last = core.ends
+        for name, at in (("start", first), ("stop", last), ("length", last - first)):
+            if parts[name] is not None and parts[name].ndim == 1:
+                parts[name] += labels[first].sum(axis=0)
+            elif parts[name] is not None:
+                np.add.at(parts[name], at, labels[first])
     if level.dense:
         return spans
     inside = None if level.inside is None else labels
@@ -235,7 +234,10 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
         raise NotImplementedError("nested configurations are unpacked level by level")
 
     def viterbi(self) -> tuple[list[Nesting], Floats]:
-        """The best configuration of each sequence and its score (generalised Viterbi): list of B, (B,)."""
+        """The best configuration of each sequence and its score (generalised Viterbi): list of B, (B,).
+
+        Ties are broken in a fixed way.
+        """
         packed = self._core.best(self.n_jobs)
         if (np.diff(packed[2]) == 0).any():
             self.log_partition()
@@ -422,7 +424,12 @@ class NestedLattice(Lattice[Nesting, NestedMarginals]):
     children : list of bool (S_d, S_{d+1}), optional
         Which states of level d + 1 may lie inside which of level d; None: all. States may be shared.
 
-    Everything is exact. `docs/concepts/nested.md` has cost and memory.
+    Everything is exact (asymmetric inside-outside, paper 000, section 4). A level is *free* if its persistence is a
+    plain sum over time steps and no bound matters; inference runs by blocks, from a timed level (or the root) over the
+    free ones below it to the next timed one (`docs/concepts/nested.md`). With K the stacks of states of a block
+    that `children` allows (S_d S_{d+1} without free levels), the block between timed levels d and e costs
+    O(T M_d (M_e K + K S)) time, that of the root O(T (M_e K + K S)); what known boundaries exclude is left out. Memory
+    beside the scores: 2 T M_d S_d doubles for each timed level, T M_e K for each block, 4 T K for the root's.
     """
 
     _batch: NestedBatch

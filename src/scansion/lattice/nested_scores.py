@@ -22,6 +22,7 @@ from scansion.lattice.cores import Packed
 __all__ = ["Level", "NestedCore", "NestedScores", "Persistence"]
 
 _ROUNDING = 4 * np.finfo(np.float64).eps
+_MOST_LEVELS = 60  # what the kernel has room for
 
 
 class Persistence(NamedTuple):
@@ -193,21 +194,25 @@ class NestedCore:
         """(B, S_0) persistence of the root, -inf where a known label excludes it."""
         level, allowed = self.levels[0], self.known[0].allowed
         out = np.zeros((len(self.offsets) - 1, level.size))
-        for b, (first, last) in enumerate(zip(self.offsets[:-1], self.offsets[1:], strict=True)):
-            if first == last:
-                continue
-            for at, part in ((first, level.start), (last - 1, level.stop)):
-                if part is not None:
-                    out[b] += part if part.ndim == 1 else part[at]
-            if level.inside is not None:
-                out[b] += level.inside[first:last].sum(axis=0)
-            if level.length is not None:
-                out[b] += level.length[last - first - 1]
-            if level.spans is not None:
-                out[b] += level.spans[first, last - first - 1]
-            if allowed is not None:
-                out[b, ~allowed[first:last].all(axis=0)] = -np.inf
+        some, first, last = self.ends
+        for at, part in ((first, level.start), (last, level.stop)):
+            if part is not None:
+                out[some] += part if part.ndim == 1 else part[at]
+        if level.inside is not None and some.size:
+            out[some] += np.add.reduceat(level.inside, first, axis=0)
+        if level.length is not None:
+            out[some] += level.length[last - first]
+        if level.spans is not None:
+            out[some] += level.spans[first, last - first]
+        if allowed is not None and some.size:
+            out[some] += np.where(np.logical_and.reduceat(allowed, first, axis=0), 0.0, -np.inf)
         return out
+
+    @property
+    def ends(self) -> tuple[Ints, Ints, Ints]:
+        """The sequences that are not empty, their first and their last rows."""
+        some = np.flatnonzero(np.diff(self.offsets) > 0)
+        return some, self.offsets[some], self.offsets[some + 1] - 1
 
     def event_levels(self) -> tuple[Ints, Ints]:
         """(N,), (N,) after each row: the least and the greatest level whose segment is the highest to end there.
@@ -283,7 +288,7 @@ class NestedCore:
         def part(array: Floats | None) -> Floats | None:
             return np.zeros(array.shape) if parts and array is not None else None
 
-        bounds = [n if v.max_length is None else v.max_length for v in self.levels]
+        bounds = [max(self.longest, 1) if v.max_length is None else v.max_length for v in self.levels]
         out: dict[str, Any] = {
             "log_partition": np.empty(len(self.offsets) - 1),
             "labels": [np.zeros((n, s)) for s in sizes],
@@ -332,6 +337,8 @@ def parse(persist: Any, transit: Any, init: Any, end: Any, children: Any, offset
     """The arguments of `NestedLattice` (offsets None) or `NestedBatch`, checked."""
     given = _listed("persist", persist, None)
     depth = len(given)
+    if depth > _MOST_LEVELS:
+        raise ValueError(f"persist must have at most {_MOST_LEVELS} levels, got {depth}")
     if depth < 2:
         raise ValueError(f"persist must have at least 2 levels, root and bottom, got {depth}")
     cliques = {"transit": transit, "init": init, "end": end}

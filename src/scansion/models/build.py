@@ -22,7 +22,7 @@ from scansion.lattice.patterns import BOS, EOS, Pattern
 from scansion.models.flat import PARTS, FlatModel, Inputs, Table, native_data
 from scansion.models.trajectories import label_candidates, passed_patterns
 
-__all__ = ["FeatureRules", "build", "carry_over", "known_segments", "length_counts"]
+__all__ = ["FeatureRules", "build", "carry_over", "known_segments", "length_counts", "matches"]
 
 Bits = npt.NDArray[np.uint32]
 _MAX_ORDER = 31  # orders of attributes are bits of a uint32
@@ -162,6 +162,19 @@ def known_segments(targets: Targets) -> tuple[Ints, Ints, Bools]:
     start = np.flatnonzero(begins)
     stop = np.append(start[1:], n) if n else start
     return start, stop, (targets.labels[start] >= 0) & (targets.ends[stop - 1] == 1)
+
+
+def matches(targets: Targets, guess: Ints) -> tuple[int, int, int]:
+    """How many segments are known, how many of the predicted ones (n, 3) compare with them, how many are in both.
+
+    Predicted are start, stop and label by rows of the targets; those that touch what is unknown do not compare.
+    """
+    start, stop, known = known_segments(targets)
+    wanted = np.stack([start, stop, targets.labels[start]], axis=1)[known]
+    unknown = np.concatenate([[0], np.cumsum(np.repeat(~known, stop - start))])
+    guess = guess[unknown[guess[:, 0]] == unknown[guess[:, 1]]]
+    right = len(set(map(tuple, wanted.tolist())) & set(map(tuple, guess.tolist())))
+    return len(wanted), len(guess), right
 
 
 def length_counts(targets: Targets, n_labels: int, max_length: int) -> Ints:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from scansion import model_file
-from scansion.data import LevelTargets, Vocabulary, encode, encode_levels, level_names
+from scansion.data import LevelTargets, Targets, Vocabulary, encode, encode_levels, level_names
 from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
-from scansion.models.build import known_segments, length_counts
+from scansion.models.build import length_counts, matches
 from scansion.models.cells import readable, span_cells
 from scansion.models.learner import Learner, cut, sequence_weights
 from scansion.models.lengths import length_basis
@@ -42,10 +42,11 @@ class HierarchicalCRF(Learner):
     ----------
     levels : list of str
         Names of the levels, the top level first. The root above them is added.
-    max_length : int, None, "free", or dict level -> one of these
-        Longest segment of a level; None: the longest seen in training; "free": no bound. A level of single steps has 1.
-        Levels without a bound and without features of length or span cost time linear in the length of a sequence,
-        others also grow with their longest segment.
+    max_length : "auto", int, None, "free", or dict level -> one of these
+        Longest segment of a level. 1 makes it a level of single steps; None: the longest seen in training; "free": no
+        bound; "auto" (also of levels that a dict leaves out): the longest seen if `length_features` or
+        `segment_features` need a bound or if nothing but single steps is seen, else no bound. Levels without a bound
+        cost time linear in the length of a sequence, others also grow with their longest segment.
     topology : None, "seen", "all", or dict parent label -> child labels
         Which labels of a level may lie in which of the level above. "seen": those seen in training; "all": all; None:
         "seen" if y is complete, else "all". Of more than two levels a dict has one such dict for each parent level's
@@ -107,6 +108,8 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
     `predict` returns a dict level -> list of `Segment` per sequence, and takes what is known as `constraints`, in the
     form of y. There is no `predict_compressed`: trajectories are defined for chains and segments, not for trees.
 
+    With `sample_weight`, sequences of equal weight are computed together: many different weights are slow.
+
     Examples
     --------
     >>> X = [[{"w": w} for w in "we eat fish . we sleep".split()]]
@@ -123,7 +126,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         self,
         levels: Any,
         *,
-        max_length: Any = None,
+        max_length: Any = "auto",
         topology: Any = None,
         repeats: Any = None,
         transitions: str = "all",
@@ -229,7 +232,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
         before = [[] if old is None else old.levels[k].labels for k in range(len(rules.levels))]
         known = [list(dict.fromkeys([*labels, *rules.labels(k)])) for k, labels in enumerate(before)]
         targets, labels = encode_levels(y, data.lengths, rules.levels, known, extend=True, max_lengths=rules.bounds)
-        levels = [_level(rules, k, labels[k], targets.levels[k].longest, old) for k in range(len(labels))]
+        levels = [_level(rules, k, labels[k], targets.levels[k], old) for k in range(len(labels))]
         for level, one in zip(levels, targets.levels, strict=True):
             level.length_counts = length_counts(one, level.size, level.max_length or max(one.longest, 1))
         cells = [
@@ -364,14 +367,10 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
                 told, right = one.labels >= 0, one.labels == guess
             else:
                 told, right = ~one.allowed.all(axis=1) | (one.labels >= 0), one.allowed[np.arange(n), guess]
-            start, stop, known = known_segments(one)
-            wanted = np.stack([start, stop, one.labels[start]], axis=1)[known]
-            unknown = np.concatenate([[0], np.cumsum(np.repeat(~known, stop - start))])
-            steps = steps[unknown[steps[:, 0]] == unknown[steps[:, 1]]]
-            hits = len(set(map(tuple, wanted.tolist())) & set(map(tuple, steps.tolist())))
+            wanted, compared, hits = matches(one, steps)
             result[level.name] = {
                 "accuracy": float(right[told].mean()) if told.any() else np.nan,
-                "f1": 2.0 * hits / (len(wanted) + len(steps)) if len(wanted) else np.nan,
+                "f1": 2.0 * hits / (wanted + compared) if wanted else np.nan,
             }
         return result
 
@@ -529,15 +528,11 @@ def _no_tree(what: str, furthest: int) -> ValueError:
     )
 
 
-def _level(rules: NestedRules, k: int, labels: list[Any], seen: int, old: NestedModel | None) -> Level:
-    """A level with its longest segment and length features; seen: the length of the longest in y."""
-    name, limit = rules.levels[k], rules.max_length[k]
+def _level(rules: NestedRules, k: int, labels: list[Any], targets: Targets, old: NestedModel | None) -> Level:
+    """A level with its longest segment and length features."""
     if not labels:
-        raise ValueError(f"y holds no label of level {name!r}: give them by topology, or leave the level out")
-    longest = limit if isinstance(limit, int) else None
-    if limit is None:
-        longest = max(seen, (old.levels[k].max_length or 0) if old is not None else 0)
-        if longest < 1:
-            raise ValueError(f"y holds no segment of level {name!r} whose two ends are known: give max_length")
+        raise ValueError(f"y holds no label of level {rules.levels[k]!r}: give them by topology, or leave it out")
+    before = 0 if old is None else old.levels[k].max_length or 0
+    longest = rules.longest(k, max(targets.longest, before), bool(targets.complete.all()))
     vocabulary = old.levels[k].cell_vocabulary.copy() if old is not None else Vocabulary()
-    return Level(name, labels, longest, *length_basis(rules.length_features[k], longest or 1), vocabulary)
+    return Level(rules.levels[k], labels, longest, *length_basis(rules.length_features[k], longest or 1), vocabulary)

@@ -14,7 +14,7 @@ from scansion.lattice import checks
 from scansion.lattice.checks import Floats, Ints
 from scansion.lattice.patterns import Pattern
 from scansion.models.base import FlatEstimator
-from scansion.models.build import known_segments
+from scansion.models.build import known_segments, matches
 from scansion.models.cells import functions, readable, span_cells
 from scansion.models.flat import Cells
 from scansion.models.learner import cut
@@ -241,18 +241,14 @@ class SemiCRF(FlatEstimator):
         inputs = self._inputs(X)
         offsets = inputs.data.offsets
         targets, _ = encode_segments(y, inputs.data.lengths, self._model.labels, extend=True)
-        start, stop, known = known_segments(targets)
-        if not known.any():
+        if not known_segments(targets)[2].any():
             raise ValueError("y holds no segment whose label and ends are known: there is nothing to compare with")
-        wanted = np.stack([start, stop, targets.labels[start]], axis=1)[known]
         found = self._ask(inputs, lambda batch: [_best(batch)])
         steps = np.concatenate([steps for steps, _ in found])
         counts = np.concatenate([np.diff(paths) for _, paths in found])
         guess = steps + np.repeat(offsets[:-1], counts)[:, None] * np.array([1, 1, 0])
-        unknown = np.concatenate([[0], np.cumsum(np.repeat(~known, stop - start))])
-        guess = guess[unknown[guess[:, 0]] == unknown[guess[:, 1]]]
-        right = len(set(map(tuple, wanted.tolist())) & set(map(tuple, guess.tolist())))
-        return 2.0 * right / (len(wanted) + len(guess))
+        wanted, compared, right = matches(targets, guess)
+        return 2.0 * right / (wanted + compared)
 
 
 def _best(batch: Any) -> tuple[Ints, Ints]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from scansion.data import LevelTargets, Vocabulary
-from scansion.lattice.checks import Bools, Ints
+from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.models.build import _by_prefix
 from scansion.models.nested.inputs import NestedInputs
 from scansion.models.nested.model import CLIQUES, Block, Level, NestedModel
-from scansion.models.nested.occurrences import Occurrences, pairs
+from scansion.models.nested.occurrences import Occurrences, find, pairs, span_entries
 from scansion.models.nested.parameters import ATTRIBUTE_PARTS, NestedRules
 
 __all__ = ["build", "carry_over"]
@@ -99,7 +97,8 @@ def _blocks(rules: NestedRules, k: int, model: NestedModel, seen: Occurrences, i
     if len(level.basis_names):
         result.append(Block(k, "length", False, level.size, np.arange(len(level.basis_names) * level.size)))
     if inputs.cells[k] is not None:
-        result.append(Block(k, "span", False, level.size, _spans(rules, k, model, seen, inputs)))
+        _, _, entry, value = span_entries(level, k, seen, inputs)
+        result.append(Block(k, "span", False, level.size, _seen_entries(entry, value, rules)))
     return result
 
 
@@ -120,36 +119,16 @@ def _attributes(
     if rules.all_possible_states and rules.min_freq <= 0:
         columns = np.flatnonzero(model.possible[k][part].ravel()) if part in CLIQUES else np.arange(width)
         return (np.flatnonzero(chosen)[:, None] * width + columns).ravel().astype(np.int64)
-    index = _seen_entries(inputs.matrix(), seen.matrix(k, part, width), rules)
+    _, entry, value = inputs.tokens.expanded(*seen.of(k, part), width)
+    index = _seen_entries(entry, value, rules)
     return index[chosen[index // width]]
 
 
-def _spans(rules: NestedRules, k: int, model: NestedModel, seen: Occurrences, inputs: NestedInputs) -> Ints:
-    from scipy.sparse import csr_matrix
-
-    level = model.levels[k]
-    assert level.max_length is not None
-    places, matrix = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
-    start, length, label = seen.segments(k)
-    wanted = start * level.max_length + length - 1
-    row = np.searchsorted(places, wanted)
-    there = row < len(places)
-    there[there] = places[row[there]] == wanted[there]
-    row, label = row[there], label[there]
-    hits = csr_matrix((np.ones(len(row)), (row, label)), shape=(len(places), level.size))
-    return _seen_entries(matrix, hits, rules)
-
-
-def _seen_entries(matrix: Any, hits: Any, rules: NestedRules) -> Ints:
-    """Entries (attribute, column) that occur, with a summed value that is large enough."""
-    occurs = matrix.copy()
-    occurs.data = np.ones(len(matrix.data))
-    found = (occurs.T @ hits).tocoo()
-    index = found.row.astype(np.int64) * hits.shape[1] + found.col
-    if rules.min_freq > 0:
-        sums = (matrix.T @ hits).tocsr()
-        index = index[np.asarray(sums[found.row, found.col]).ravel() >= rules.least]
-    return np.sort(index)
+def _seen_entries(entry: Ints, value: Floats, rules: NestedRules) -> Ints:
+    """Entries (attribute, column) that occur, with a summed value that is large enough; ascending."""
+    index, number = np.unique(entry, return_inverse=True)
+    sums = np.bincount(number.ravel(), value, minlength=len(index))
+    return index[sums >= rules.least]
 
 
 # ---- warm starts ---------------------------------------------------------------------------------------------------
@@ -173,7 +152,6 @@ def carry_over(old: NestedModel, new: NestedModel) -> None:
             moved = np.array([known.get(name, -1) for name in old.levels[block.level].basis_names])
             rows = moved[rows]
         wanted = rows * other.width + column
-        place = np.searchsorted(other.index, wanted)
-        place[place == len(other.index)] = 0
-        found = (rows >= 0) & (other.index[place] == wanted) if len(other.index) else np.zeros(len(rows), np.bool_)
+        place, found = find(other.index, wanted)
+        found &= rows >= 0
         new.weights[np.arange(target.start, target.stop)[place[found]]] = old.weights[where][found]

@@ -36,7 +36,7 @@ import numpy as np
 from scansion.data import Vocabulary
 from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.nested import NestedBatch, Persistence
-from scansion.models.nested.inputs import NestedInputs
+from scansion.models.nested.inputs import Entries, NestedInputs, Table
 
 __all__ = ["CLIQUES", "PERSISTENCE", "Block", "Level", "NestedModel", "product"]
 
@@ -44,7 +44,6 @@ PERSISTENCE = ("inside", "start", "end", "inner")
 CLIQUES = ("transition", "initialisation", "ending")
 
 _FLOATS_AT_ONCE = 30_000_000
-_FEW = 0.5  # a block that uses fewer of the attributes than this share gets a matrix of its own
 
 
 @dataclass
@@ -199,50 +198,34 @@ class NestedModel:
                 floats += block.width * (longest if block.part == "span" else 1)
         return max(1, _FLOATS_AT_ONCE // floats)
 
-    def _groups(self) -> list[tuple[Ints | None, list[tuple[Block, slice]]]]:
-        """Blocks of token attributes that share a matrix, with its columns (None: all)."""
-        if "groups" not in self._cache:
-            whole: list[tuple[Block, slice]] = []
-            groups: list[tuple[Ints | None, list[tuple[Block, slice]]]] = [(None, whole)]
-            for block, where in self.parts():
-                if not block.tokens or not len(block.index):
-                    continue
-                used = np.unique(block.index // block.width)
-                if len(used) < _FEW * len(self.vocabulary):
-                    groups.append((used, [(block, where)]))
-                else:
-                    whole.append((block, where))
-            self._cache["groups"] = groups if whole else groups[1:]
-        groups = self._cache["groups"]
-        return groups
-
-    @staticmethod
-    def _places(block: Block, columns: Ints | None) -> Ints:
-        """A block's entries in a matrix of some attributes only."""
-        if columns is None:
-            return block.index
-        return np.searchsorted(columns, block.index // block.width) * block.width + block.index % block.width
+    def table(self, block: Block) -> Table:
+        """The features of attributes of a block."""
+        tables = self._cache.setdefault("tables", {})
+        if block.key not in tables:
+            tables[block.key] = Table.of(block.index, self.rows(block), block.width)
+        found: Table = tables[block.key]
+        return found
 
     # ---- scores ------------------------------------------------------------------------------------------------
 
-    def _products(self, inputs: NestedInputs) -> dict[tuple[int, str], Floats]:
-        """(N, width) the scores that each part has from token attributes."""
-        result: dict[tuple[int, str], Floats] = {}
-        for columns, members in self._groups():
-            rows = len(self.vocabulary) if columns is None else len(columns)
-            matrices = []
-            for block, where in members:
-                dense = np.zeros(rows * block.width)
-                dense[self._places(block, columns)] = self.weights[where]
-                matrices.append(dense.reshape(rows, block.width))
-            product = inputs.matrix(columns) @ np.concatenate(matrices, axis=1)
-            at = 0
-            for block, _ in members:
-                result[block.level, block.part] = product[:, at : at + block.width]
-                at += block.width
-        return result
+    @staticmethod
+    def _entries(block: Block, inputs: NestedInputs) -> Entries:
+        """The attributes that a block reads at each row: transitions stand where their left child ends."""
+        return inputs.following if block.part == "transition" else inputs.tokens
 
-    def _persistence(self, k: int, products: dict[tuple[int, str], Floats], inputs: NestedInputs) -> Persistence:
+    def _products(self, inputs: NestedInputs, n_jobs: int) -> dict[tuple[int, str], Floats]:
+        """(N, width) the scores that each part has from token attributes."""
+        return {
+            (block.level, block.part): self._entries(block, inputs).scores(
+                self.table(block), self.weights[where], n_jobs
+            )
+            for block, where in self.parts()
+            if block.tokens and len(block.index)
+        }
+
+    def _persistence(
+        self, k: int, products: dict[tuple[int, str], Floats], inputs: NestedInputs, n_jobs: int
+    ) -> Persistence:
         level = self.levels[k]
         inside, start, stop, inner = (products.get((k, part)) for part in PERSISTENCE)
         if inner is not None:
@@ -258,16 +241,14 @@ class NestedModel:
                 length = product(level.basis.T, weights)
             elif block.part == "span" and level.max_length is not None and inputs.cells[k] is not None:
                 n, longest = inputs.data.n_tokens, level.max_length
-                places, matrix = inputs.spans(k, longest, len(level.cell_vocabulary))
+                places, entries = inputs.spans(k, longest, len(level.cell_vocabulary))
                 scores = np.zeros((n * longest, level.size))
-                scores[places] = matrix @ block.matrix(self.weights[where], len(level.cell_vocabulary))
+                scores[places] = entries.scores(self.table(block), self.weights[where], n_jobs)
                 spans = scores.reshape(n, longest, level.size)
         if level.max_length is None and length is not None:
             inside = np.repeat(length, inputs.data.n_tokens, axis=0) if inside is None else inside + length
             length = None
-        return Persistence(
-            _contiguous(inside), _contiguous(start), _contiguous(stop), length, spans, max_length=level.max_length
-        )
+        return Persistence(inside, start, stop, length, spans, level.max_length)
 
     def _clique(self, k: int, part: str, products: dict[tuple[int, str], Floats]) -> Floats:
         """Scores of transitions, initialisations or endings, with rows in front if attributes take part."""
@@ -280,17 +261,16 @@ class NestedModel:
         varying = products.get((k, part))
         if varying is None:
             return scores
-        if part == "transition":  # read where the right child begins, at index t its left neighbour ends
-            varying = np.concatenate([varying[1:], np.zeros((1, varying.shape[1]))])[: len(varying)]
-        return varying.reshape(len(varying), *shape) + scores
+        varying += scores.ravel()
+        return varying.reshape(len(varying), *shape)
 
     def batch(self, inputs: NestedInputs, n_jobs: int) -> NestedBatch:
         """The lattices of encoded sequences under the weights; the root is level 0."""
-        products = self._products(inputs)
+        products = self._products(inputs, n_jobs)
         persist: list[Any] = [Persistence()]
         transit, init, end = [], [], []
         for k in range(len(self.levels)):
-            persist.append(self._persistence(k, products, inputs))
+            persist.append(self._persistence(k, products, inputs, n_jobs))
             transit.append(self._clique(k, "transition", products))
             init.append(self._clique(k, "initialisation", products))
             end.append(self._clique(k, "ending", products))
@@ -298,7 +278,7 @@ class NestedModel:
 
     # ---- expectations ------------------------------------------------------------------------------------------
 
-    def gather(self, inputs: NestedInputs, expected: Any, out: Floats, sign: float) -> None:
+    def gather(self, inputs: NestedInputs, expected: Any, out: Floats, sign: float, n_jobs: int) -> None:
         """Add the expected value of each feature to `out` (W,), times `sign`.
 
         Parameters
@@ -306,20 +286,18 @@ class NestedModel:
         expected : NestedScores
             Expected numbers, in the shapes of the scores that `batch` gave to the lattices.
         """
-        for columns, members in self._groups():
-            counts = np.concatenate([self._counts(block, expected, inputs) for block, _ in members], axis=1)
-            totals = inputs.matrix(columns).T @ counts
-            at = 0
-            for block, where in members:
-                part = np.ascontiguousarray(totals[:, at : at + block.width]).ravel()
-                out[where] += sign * part[self._places(block, columns)]
-                at += block.width
         for block, where in self.parts():
-            if not block.tokens and len(block.index):
-                out[where] += sign * self._totals(block, expected, inputs).ravel()[block.index]
+            if not len(block.index):
+                continue
+            if block.tokens:
+                counts = self._counts(block, expected)
+                totals = self._entries(block, inputs).counts(self.table(block), counts, n_jobs)
+            else:
+                totals = self._totals(block, expected, inputs, n_jobs)
+            out[where] += sign * totals
 
-    def _counts(self, block: Block, expected: Any, inputs: NestedInputs) -> Floats:
-        """(N, width) how often each column of a block counts at each token."""
+    def _counts(self, block: Block, expected: Any) -> Floats:
+        """(N, width) how often each column of a block counts at each row."""
         k, part = block.level, block.part
         if part in PERSISTENCE:
             persist = expected.persist[k + 1]
@@ -328,32 +306,26 @@ class NestedModel:
                 return inner
             counts: Floats = {"inside": persist.inside, "start": persist.start, "end": persist.stop}[part]
             return counts
-        if part == "transition":
-            left = expected.transit[k].reshape(-1, block.width)
-            right = np.zeros((inputs.data.n_tokens, block.width))
-            right[1:] = left[: len(right) - 1]
-            right[inputs.data.offsets[:-1][np.diff(inputs.data.offsets) > 0]] = 0.0  # nothing is left of it
-            return right
-        clique: Floats = (expected.init if part == "initialisation" else expected.end)[k].reshape(-1, block.width)
+        which = {"transition": expected.transit, "initialisation": expected.init, "ending": expected.end}
+        clique: Floats = which[part][k].reshape(-1, block.width)
         return clique
 
-    def _totals(self, block: Block, expected: Any, inputs: NestedInputs) -> Floats:
-        """(rows, width) expected values of what is always on, of lengths and of spans."""
+    def _totals(self, block: Block, expected: Any, inputs: NestedInputs, n_jobs: int) -> Floats:
+        """(n,) expected values of what is always on, of lengths and of spans."""
         k, level = block.level, self.levels[block.level]
         if block.always:
             which = {"transition": expected.transit, "initialisation": expected.init, "ending": expected.end}
             counts = which[block.part][k]
-            totals: Floats = counts.reshape(-1, block.width).sum(axis=0)
+            totals: Floats = counts.reshape(-1, block.width).sum(axis=0)[block.index]
             return totals
         persist = expected.persist[k + 1]
         if block.part == "length":
-            if level.max_length is None:
-                return np.outer(level.basis[:, 0], persist.inside.sum(axis=0))
-            return product(level.basis, persist.length)
+            free = level.max_length is None
+            by_length = persist.inside.sum(axis=0)[None] if free else persist.length
+            return product(level.basis, by_length).ravel()[block.index]
         assert level.max_length is not None
-        places, matrix = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
-        spans: Floats = matrix.T @ persist.spans.reshape(-1, level.size)[places]
-        return spans
+        places, entries = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
+        return entries.counts(self.table(block), persist.spans.reshape(-1, level.size)[places], n_jobs)
 
     # ---- names -------------------------------------------------------------------------------------------------
 
@@ -392,7 +364,3 @@ def product(a: Floats, b: Floats) -> Floats:
     """Product of two small matrices, whose sums do not depend on NumPy's BLAS."""
     result: Floats = np.einsum("ij,jk->ik", a, b)
     return result
-
-
-def _contiguous(array: Floats | None) -> Floats | None:
-    return None if array is None else np.ascontiguousarray(array)

@@ -19,16 +19,22 @@ import numpy as np
 
 from scansion import _core
 from scansion.data import LevelTargets
+from scansion.data.dataset import _gather
 from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.models.flat import known_labels
 from scansion.models.nested.inputs import NestedInputs
-from scansion.models.nested.model import NestedModel, product
-from scansion.models.nested.occurrences import Occurrences
+from scansion.models.nested.model import NestedModel
+from scansion.models.nested.occurrences import Occurrences, find, span_entries
 
-__all__ = ["Held", "NestedObjective", "configuration_counts"]
+__all__ = ["Held", "NestedObjective", "configuration_features"]
 
 _AVERAGES = 32  # weights that a pass adds to the mean
+_LARGEST = 1e100  # a weight whose scores the lattices take
+
+
+def _astray(weights: Floats) -> bool:
+    return not bool((np.abs(weights) < _LARGEST).all())
 
 
 class Held:
@@ -58,51 +64,34 @@ class Held:
         return batch._of(replace(batch._core, known=known), batch.n_jobs)
 
 
-def configuration_counts(
-    model: NestedModel, inputs: NestedInputs, targets: LevelTargets, chosen: Bools, weight: Floats | None
-) -> Floats:
-    """(W,) the features of the configurations of the chosen sequences (B,), which are complete, times their weights."""
-    from scipy.sparse import csr_matrix
+def configuration_features(
+    model: NestedModel, inputs: NestedInputs, targets: LevelTargets
+) -> Iterator[tuple[Ints, Ints, Floats]]:
+    """What known cliques count: rows (tokens), features (numbers of weights) and values, block by block.
 
-    offsets = inputs.data.offsets
-    rows = np.repeat(np.where(chosen, 1.0 if weight is None else weight, 0.0), np.diff(offsets))
-    seen = Occurrences(targets, offsets, [level.size for level in model.levels])
-    counts = np.zeros(model.n_weights)
+    Of a complete sequence these are the features of its configuration.
+    """
+    seen = Occurrences(targets, inputs.data.offsets, [level.size for level in model.levels])
     for block, where in model.parts():
         k, level = block.level, model.levels[block.level]
-        if not len(block.index):
-            continue
-        if block.tokens:
-            totals = inputs.matrix().T @ seen.matrix(k, block.part, block.width, rows)
-        elif block.always:
+        if block.always:
+            row, entry = seen.of(k, block.part)
+            value = np.ones(len(row))
+        elif block.tokens:
             at, column = seen.of(k, block.part)
-            totals = csr_matrix(np.bincount(column, rows[at], minlength=block.width))
-        else:
+            number, entry, value = inputs.tokens.expanded(at, column, block.width)
+            row = at[number]
+        elif block.part == "length":
             start, length, label = seen.segments(k)
-            by_length = np.zeros((level.basis.shape[1], level.size))
-            if block.part == "length":
-                free = level.max_length is None  # a constant at each position
-                place = np.zeros_like(length) if free else length - 1
-                np.add.at(by_length, (place, label), rows[start] * (length if free else 1))
-                totals = csr_matrix(product(level.basis, by_length))
-            else:
-                assert level.max_length is not None
-                places, matrix = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
-                wanted = start * level.max_length + length - 1
-                row = np.searchsorted(places, wanted)
-                there = row < len(places)
-                there[there] = places[row[there]] == wanted[there]
-                hits = csr_matrix((rows[start[there]], (row[there], label[there])), shape=(len(places), level.size))
-                totals = matrix.T @ hits
-        totals = totals.tocsr()
-        totals.sum_duplicates()
-        entries = np.repeat(np.arange(totals.shape[0], dtype=np.int64), np.diff(totals.indptr)) * block.width
-        entries += totals.indices
-        place = np.searchsorted(block.index, entries)
-        there = place < len(block.index)
-        there[there] = block.index[place[there]] == entries[there]
-        np.add.at(counts, where.start + place[there], totals.data[there])
-    return counts
+            free = level.max_length is None  # a constant at each position
+            functions = level.basis[:, np.zeros_like(length) if free else length - 1] * (length if free else 1)
+            row, value = np.tile(start, len(functions)), functions.ravel()
+            entry = (np.arange(len(functions))[:, None] * block.width + label).ravel()
+        else:
+            start, number, entry, value = span_entries(level, k, seen, inputs)
+            row = start[number]
+        place, there = find(block.index, entry)
+        yield row[there], where.start + place[there], value[there]
 
 
 class Part(NamedTuple):
@@ -148,8 +137,29 @@ class NestedObjective:
         self.n_jobs = n_jobs
         self.held = Held(targets, [level.size for level in model.levels])
         told = targets.known & (self.weight > 0)
-        self.counts = configuration_counts(model, inputs, targets, told & targets.complete, weight)
+        self.counts = self._counts(np.where(told & targets.complete, self.weight, 0.0))
         self.parts = list(self._parts(told))
+        self._by_sequence: tuple[Ints, Ints, Floats] | None = None
+
+    def _counts(self, weight: Floats) -> Floats:
+        """(W,) features of the configurations of complete sequences, times their weights (B,)."""
+        counts = np.zeros(self.model.n_weights)
+        by_row = np.repeat(weight, np.diff(self.inputs.data.offsets))
+        for row, feature, value in configuration_features(self.model, self.inputs, self.targets):
+            counts += np.bincount(feature, value * by_row[row], minlength=len(counts))
+        return counts
+
+    def _features(self, sequences: Ints) -> tuple[Ints, Floats]:
+        """Features and values of some complete sequences, counted when first needed."""
+        if self._by_sequence is None:
+            offsets = self.inputs.data.offsets
+            found = list(configuration_features(self.model, self.inputs, self.targets))
+            row, feature, value = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+            order = np.argsort(row, kind="stable")
+            self._by_sequence = np.searchsorted(row[order], offsets), feature[order], value[order]
+        firsts, feature, value = self._by_sequence
+        _, items = _gather(firsts, sequences)
+        return feature[items], value[items]
 
     def _parts(self, told: Bools) -> Iterator[Part]:
         """Runs of sequences that share their weight and whether they are complete.
@@ -168,9 +178,7 @@ class NestedObjective:
                     first += len(inputs)
 
     def _rows(self, sequences: Ints) -> Ints:
-        offsets = self.inputs.data.offsets
-        pieces = [np.arange(offsets[b], offsets[b + 1]) for b in sequences.tolist()]
-        return np.concatenate([*pieces, np.zeros(0, np.int64)]).astype(np.int64)
+        return _gather(self.inputs.data.offsets, sequences)[1]
 
     def impossible(self) -> tuple[int, int] | None:
         """The first sequence that what is known leaves without a tree, and how far one gets; None: there is none."""
@@ -187,16 +195,19 @@ class NestedObjective:
         """Add a run's expectations to `out`; its log Z, less that of what is known where it is not complete."""
         batch = model.batch(part.inputs, n_jobs)
         log_z, gradient = batch.log_partition_and_gradient()
-        model.gather(part.inputs, gradient, out, part.weight)
+        model.gather(part.inputs, gradient, out, part.weight, n_jobs)
         total = float(log_z.sum())
         if not part.complete:
             log_z, gradient = self.held.constrain(batch, part.rows).log_partition_and_gradient()
-            model.gather(part.inputs, gradient, out, -part.weight)
+            model.gather(part.inputs, gradient, out, -part.weight, n_jobs)
             total -= float(log_z.sum())
         return part.weight * total
 
     def log_loss(self, weights: Floats, gradient: Floats, n_jobs: int) -> float:
-        """The loss; its gradient (W,) is written to `gradient`."""
+        """The loss; its gradient (W,) is written to `gradient`. Infinite where a search for weights went astray."""
+        if _astray(weights):
+            gradient.fill(np.nan)
+            return np.inf
         model = self.model.weighted(weights)
         np.negative(self.counts, out=gradient)
         loss = -float(np.sum(self.counts * weights))
@@ -231,6 +242,8 @@ class NestedObjective:
 
     def _batch_loss(self, weights: Floats, sequences: Ints, out: Floats) -> float:
         """Loss and gradient of some sequences."""
+        if _astray(weights):
+            return np.inf
         model, loss = self.model.weighted(weights), 0.0
         value = self.weight[sequences]
         for complete in (True, False):
@@ -241,8 +254,7 @@ class NestedObjective:
                 inputs, rows = self.inputs.take(chosen), self._rows(chosen)
                 loss += self._part_loss(model, Part(one, complete, inputs, rows, chosen), out, self.n_jobs)
                 if complete:
-                    told = np.ones(len(chosen), np.bool_)
-                    counts = configuration_counts(model, inputs, self.targets.take(chosen, rows), told, None)
-                    out -= one * counts
-                    loss -= one * float(np.sum(counts * weights))
+                    feature, number = self._features(chosen)
+                    out -= one * np.bincount(feature, number, minlength=len(out))
+                    loss -= one * float(np.sum(number * weights[feature]))
         return loss

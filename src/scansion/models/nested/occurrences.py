@@ -7,14 +7,15 @@ An occurrence of a part at a level is a row (a token, or a span) and a column of
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from scansion.data import LevelTargets, Targets
-from scansion.lattice.checks import Bools, Ints
+from scansion.lattice.checks import Bools, Floats, Ints
+from scansion.models.nested.inputs import NestedInputs
+from scansion.models.nested.model import Level
 
-__all__ = ["Occurrences", "Tokens", "pairs", "tokens"]
+__all__ = ["Occurrences", "Tokens", "find", "pairs", "span_entries", "tokens"]
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,13 @@ class Occurrences:
     def of(self, k: int, part: str) -> tuple[Ints, Ints]:
         """Rows (token numbers) and columns of a part at level k, in the order of the rows.
 
-        A transition's row is the first token of its right child; a span's, and a length's, the first of its segment.
+        A transition's row is the first token of its right child. Lengths and spans are in `segments`.
         """
         parent, child, size = self.levels[k], self.levels[k + 1], self.sizes[k]
         known = child.label >= 0
         if part == "inside":
             at = np.flatnonzero(known)
-        elif part in ("start", "length", "span"):
+        elif part == "start":
             at = np.flatnonzero(known & child.starts)
         elif part == "end":
             at = np.flatnonzero(known & child.ends)
@@ -113,10 +114,26 @@ class Occurrences:
         whole = child.ends[stop]
         return start[whole], (stop - start + 1)[whole], child.label[start[whole]]
 
-    def matrix(self, k: int, part: str, width: int, weight: Any = None) -> Any:
-        """(N, width) sparse: one entry for each occurrence, 1 or the weight (N,) of its row."""
-        from scipy.sparse import csr_matrix
 
-        at, column = self.of(k, part)
-        values = np.ones(len(at)) if weight is None else weight[at]
-        return csr_matrix((values, (at, column)), shape=(len(self.levels[0].label), width))
+def span_entries(level: Level, k: int, seen: Occurrences, inputs: NestedInputs) -> tuple[Ints, Ints, Ints, Floats]:
+    """Attributes of the known segments of a level that have some.
+
+    Returns
+    -------
+    start : first tokens of these segments
+    number, entry, value
+        As in `Entries.expanded`.
+    """
+    assert level.max_length is not None
+    places, entries = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
+    start, length, label = seen.segments(k)
+    place, there = find(places, start * level.max_length + length - 1)
+    return start[there], *entries.expanded(place[there], label[there], level.size)
+
+
+def find(among: Ints, wanted: Ints) -> tuple[Ints, Bools]:
+    """Place of each number in an ascending array, and whether it is there."""
+    place = np.searchsorted(among, wanted)
+    there = place < len(among)
+    there[there] = among[place[there]] == wanted[there]
+    return place, there

@@ -16,10 +16,10 @@ from scansion.models.cells import functions
 from scansion.models.lengths import length_basis
 from scansion.models.nested.model import CLIQUES, PERSISTENCE
 
-__all__ = ["ATTRIBUTE_PARTS", "FREE", "NestedRules", "by_level"]
+__all__ = ["ATTRIBUTE_PARTS", "AUTO", "FREE", "NestedRules", "by_level"]
 
 ATTRIBUTE_PARTS = (*PERSISTENCE, *CLIQUES)
-FREE = "free"
+AUTO, FREE = "auto", "free"
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class NestedRules:
     Attributes
     ----------
     levels : K names
-    max_length : K of int, None (the longest seen), "free"
+    max_length : K of int, None (the longest seen), "free", "auto"
     topology : None, "seen", "all", or K dicts parent label -> child labels (of the root: an empty one)
     repeats : K of True, False, None
     transitions : "all" or "seen"
@@ -60,7 +60,7 @@ class NestedRules:
         def each(name: str, default: Any = None) -> list[Any]:
             return by_level(names, name, parameters[name], default)
 
-        limits = [_limit(value) for value in each("max_length")]
+        limits = [_limit(value) for value in each("max_length", AUTO)]
         lengths = [_lengths(*one) for one in zip(names, limits, each("length_features", ()), strict=True)]
         given = parameters["segment_features"]
         if given is not None and not isinstance(given, Mapping):
@@ -104,6 +104,21 @@ class NestedRules:
         """Longest segment by level where it was given as a number."""
         return [limit if isinstance(limit, int) else None for limit in self.max_length]
 
+    def longest(self, k: int, seen: int, complete: bool) -> int | None:
+        """Longest segment of level k, None for no bound; seen: that of the longest in y, 0 if none is known.
+
+        complete: whether all segments of the level are known.
+        """
+        limit = self.max_length[k]
+        if limit == AUTO:
+            additive = not self.functions[k] and set(self.length_features[k]) <= {"length"}
+            limit = FREE if additive and not (complete and seen == 1) else None
+        if limit is None and seen < 1:
+            raise ValueError(
+                f"y holds no segment of level {self.levels[k]!r} whose two ends are known: give max_length"
+            )
+        return seen if limit is None else limit if isinstance(limit, int) else None
+
     def labels(self, k: int) -> list[Any]:
         """Labels of level k that the topology names."""
         found: dict[Any, None] = {}
@@ -126,9 +141,9 @@ def by_level(names: list[str], name: str, value: Any, default: Any = None) -> li
 
 
 def _limit(value: Any) -> int | str | None:
-    if isinstance(value, str) and value != FREE:
-        raise ValueError(f"max_length must be a number, None or {FREE!r}, got {value!r}")
-    return value if value is None or value == FREE else checks.count("max_length", value, 1)
+    if isinstance(value, str) and value not in (AUTO, FREE):
+        raise ValueError(f"max_length must be a number, None, {AUTO!r} or {FREE!r}, got {value!r}")
+    return value if value is None or isinstance(value, str) else checks.count("max_length", value, 1)
 
 
 def _lengths(name: str, limit: int | str | None, wanted: Any) -> tuple[str, ...]:
