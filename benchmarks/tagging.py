@@ -216,9 +216,14 @@ def whole(who: str, model: str, source: str, target: str, jobs: int) -> dict[str
         command = [sys.executable, "-m", "scansion", "tag", model, source, "-o", target, "-j", str(jobs)]
     else:
         command = [sys.executable, __file__, "--once", model, source, target, who]
+    if who == "numpy":
+        command = [sys.executable, "-c", "import numpy"]
+    # with bytecode, as installed packages have it
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment["PYTHONPYCACHEPREFIX"] = str(Path(model).parent / "bytecode")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     wall = time.perf_counter()
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, env=environment)
     wall = time.perf_counter() - wall
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {"wall": wall, "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
@@ -253,6 +258,7 @@ def measure(options: argparse.Namespace, train: Path, test: Path, here: Path) ->
     arguments = [str(plain), "-o", ours, "--features", "chunk", "-q"]
     assert command(["train", *arguments, "-a", algorithm, "--max-iterations", str(passes)]) == 0
     measured: dict[str, dict[str, list[dict[str, float]]]] = {}
+    bare: list[dict[str, float]] = []
     for _ in range(options.repeat):
         for who in (*PEERS, OURS):
             model, out = ours if who == OURS else peer, str(here / f"{who}.out")
@@ -260,12 +266,14 @@ def measure(options: argparse.Namespace, train: Path, test: Path, here: Path) ->
             rows["tagging"].append(isolated(who, model, str(test), out, str(options.jobs)))
             rows["process"].append(whole(who, model, str(test), out, options.jobs))
             rows["start"].append(whole(who, model, str(one), os.devnull, options.jobs))
+        bare.append(whole("numpy", ours, "", "", 1))
     best = {
         who: {task: {clock: min(r[clock] for r in rows) for clock in rows[0]} for task, rows in tasks.items()}
         for who, tasks in measured.items()
     }
     scores = {who: f1(str(here / f"{who}.out")) for who in measured}
-    return {"recipe": f"{algorithm}, {passes} iterations", "times": best, "f1": scores}
+    numpy = {clock: min(row[clock] for row in bare) for clock in bare[0]}
+    return {"recipe": f"{algorithm}, {passes} iterations", "times": best, "f1": scores, "numpy": numpy}
 
 
 def main() -> int:
@@ -310,6 +318,7 @@ def main() -> int:
             cells = [f"{1000 * times[who][task][clock]:.0f} ms" for who in (*PEERS, OURS)]
             ratios = ", ".join(f"{times[who][task][clock] / ours:.1f}" for who in PEERS)
             print(f"| {task} | {clock} | " + " | ".join(cells) + f" | {ratios} |")
+    print("\n`import numpy` alone: " + ", ".join(f"{1000 * t:.0f} ms {clock}" for clock, t in figures["numpy"].items()))
     ratio = times[PEERS[0]]["tagging"]["cpu"] / times[OURS]["tagging"]["cpu"]
     print(
         f"\nfrom columns with a template, processor time: {ratio:.1f} times python-crfsuite's rate (target: {TARGET:g})"

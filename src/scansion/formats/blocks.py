@@ -6,6 +6,8 @@ A block knows its sequences' attributes (a `Dataset`), their words, and the labe
 from __future__ import annotations
 
 import io
+import os
+import stat
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -181,11 +183,18 @@ def read(path: str, reading: Reading) -> Iterator[Block]:
             yield from _gathered(read_objects(lines(stream, path), path), path, reading)
 
 
+def _is_file(stream: BinaryIO) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except OSError:  # nothing of the operating system's
+        return False
+
+
 def _columns(stream: BinaryIO, path: str, reading: Reading) -> Iterator[Block]:
     width, line, pending, size = -1, 1, b"", BLOCK_BYTES
     first = True
     # from a pipe, what is there: whoever writes it slowly need not wait for a whole block
-    fetch = stream.read1 if isinstance(stream, io.BufferedReader) else stream.read
+    fetch = stream.read1 if isinstance(stream, io.BufferedReader) and not _is_file(stream) else stream.read
     while True:
         chunk = fetch(size)
         if first:
