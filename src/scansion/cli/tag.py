@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,8 @@ def run(args: Any) -> int:
     model = load_model(args.model)
     reading = reading_for(model, args, args.file)
     tagger = Tagger(model, reading, args.jobs)
-    if tagger.kind == "hierarchical" and (args.compressed or args.marginals or args.all_marginals):
-        raise UsageError("--compressed and --marginals go with models of one level")
+    if tagger.kind == "hierarchical" and args.compressed:
+        raise UsageError("--compressed goes with models of one level")
     page = _Page(tagger) if args.html is not None else None
     write = _writer(args, tagger)
     with open_output(args.output) as out:
@@ -73,26 +73,25 @@ def _separator(block: Block) -> str:
 def _columns(args: Any, tagger: Tagger, block: Block, data: Any, known: Any) -> bytes:
     """The block with the labels of each level, and probabilities if they are wanted, as further columns."""
     added: list[tuple[Any, list[str]]] = []
-    label = None
+    chosen: list[Any]
     if tagger.kind == "crf":
-        label = tagger.codes(data, known)
-        added.append((label, [str(y) for y in tagger.labels]))
+        chosen = [tagger.codes(data, known)]
+        added.append((chosen[0], [str(y) for y in tagger.labels]))
     else:
-        configs = tagger.best(data, known)
-        sizes = data.lengths.tolist()
-        if tagger.kind == "semicrf":
-            label = np.concatenate([tagger.predicted(c, n) for c, n in zip(configs, sizes, strict=True)])
-        levels = zip(*(tagger.rows(c, n) for c, n in zip(configs, sizes, strict=True)), strict=True)
-        for level in levels:
+        answers = list(zip(tagger.best(data, known), data.lengths.tolist(), strict=True))
+        for level in zip(*(tagger.rows(c, n) for c, n in answers), strict=True):
             added.append(_coded([str(y) for row in level for y in row]))
-    if (args.marginals or args.all_marginals) and label is not None:
-        table = tagger.marginals(data, known)
-        every = np.arange(len(table), dtype=np.int32)
+        chosen = [np.concatenate(codes) for codes in zip(*(tagger.predicted(c, n) for c, n in answers), strict=True)]
+    if args.marginals or args.all_marginals:
+        every = np.arange(data.n_tokens, dtype=np.int32)
+        tables = tagger.marginals(data, known)
         if args.marginals:
-            added.append((every, [f"{p:.6f}" for p in table[every, label].tolist()]))
+            for table, codes in zip(tables, chosen, strict=True):
+                added.append((every, [f"{p:.6f}" for p in table[every, codes].tolist()]))
         if args.all_marginals:
-            for k, name in enumerate(tagger.labels):
-                added.append((every, [f"{name}:{p:.6f}" for p in table[:, k].tolist()]))
+            for table, labels in zip(tables, tagger.classes, strict=True):
+                for k, name in enumerate(labels):
+                    added.append((every, [f"{name}:{p:.6f}" for p in table[:, k].tolist()]))
     if block.rows is not None:
         return block.rows.annotate([codes for codes, _ in added], [names for _, names in added], _separator(block))
     rows = list(zip(*([names[c] for c in codes.tolist()] for codes, names in added), strict=True))
@@ -145,7 +144,7 @@ def _objects(args: Any, tagger: Tagger, block: Block, data: Any, known: Any) -> 
     else:
         found = [None] * len(sizes)
         configs = tagger.best(data, known)
-    table = tagger.marginals(data, known) if args.marginals or args.all_marginals else None
+    tables = tagger.marginals(data, known) if args.marginals or args.all_marginals else None
     bounds = data.offsets.tolist()
     out: list[str] = []
     for b, (entry, config, size) in enumerate(zip(block.objects, configs, sizes, strict=True)):
@@ -153,14 +152,24 @@ def _objects(args: Any, tagger: Tagger, block: Block, data: Any, known: Any) -> 
         result |= _answer(tagger, config)
         if found[b] is not None:
             result["alternatives"] = [_answer(tagger, c) | {"probability": math.exp(min(p, 0.0))} for c, p in found[b]]
-        if table is not None:
-            part = table[bounds[b] : bounds[b + 1]]
+        if tables is not None:
+            parts = [table[bounds[b] : bounds[b + 1]] for table in tables]
             if args.marginals:
-                result["probabilities"] = part[np.arange(size), tagger.predicted(config, size)].tolist()
+                codes = zip(parts, tagger.predicted(config, size), strict=True)
+                result["probabilities"] = _by_level(tagger, [part[np.arange(size), c].tolist() for part, c in codes])
             if args.all_marginals:
-                result["marginals"] = [dict(zip(map(str, tagger.labels), row, strict=True)) for row in part.tolist()]
+                named = [
+                    [dict(zip(map(str, labels), row, strict=True)) for row in part.tolist()]
+                    for part, labels in zip(parts, tagger.classes, strict=True)
+                ]
+                result["marginals"] = _by_level(tagger, named)
         out.append(_json(result))
     return "".join(out).encode()
+
+
+def _by_level(tagger: Tagger, answers: list[Any]) -> Any:
+    """Answers for each level; of a model of one level its answer."""
+    return answers if tagger.kind == "hierarchical" else answers[0]
 
 
 def _answer(tagger: Tagger, config: Any) -> dict[str, Any]:
@@ -198,9 +207,7 @@ class _Page:
         held = known[:room] if isinstance(known, list) else None  # the page's answers are free if segments are held
         tagger = self.tagger
         found = tagger.model.predict_kbest(part, 3, constraints=held)
-        tables: Iterator[Any] = iter([None] * len(chosen))
-        if tagger.kind != "hierarchical":
-            tables = iter(np.split(tagger.marginals(part, held), part.offsets[1:-1]))
+        tables = np.split(tagger.marginals(part, held)[-1], part.offsets[1:-1])  # of several levels, the bottom's
         for words, answers, table in zip(block.words(), found, tables, strict=False):
             levels = [self._levels(config) for config, _ in answers]
             others = [(other, math.exp(min(p, 0.0))) for other, (_, p) in zip(levels, answers, strict=True)]
@@ -209,7 +216,7 @@ class _Page:
                 levels=levels[0] if levels else [],
                 level_names=None,
                 marginals=table,
-                labels=None if table is None else [str(y) for y in tagger.labels],
+                labels=[str(y) for y in tagger.labels],
                 alternatives=others[1:] or None,
             )
             self.entries.append(entry)

@@ -32,8 +32,9 @@ class Tagger:
         self.kind: str = model._kind
         self.scheme = reading.scheme
         self.template = None if reading.template is None else Template(reading.template, reading.dialect)
-        # of several levels, the bottom's
-        self.labels: list[Any] = list(model.classes_.values())[-1] if self.kind == "hierarchical" else model.classes_
+        # of each level, the top first; models of one level have one list
+        self.classes: Levels = list(model.classes_.values()) if self.kind == "hierarchical" else [model.classes_]
+        self.labels: list[Any] = self.classes[-1]
 
     @property
     def segmental(self) -> bool:
@@ -91,10 +92,15 @@ class Tagger:
         result: list[Any] = self.model.predict(data, constraints=known)
         return result
 
-    def marginals(self, data: Dataset, known: Any = None) -> npt.NDArray[np.float64]:
-        """Probabilities of the labels at each token (N, L)."""
-        answers = self.model._ask(data, lambda batch: [batch.marginals().labels], known)
-        return np.concatenate(answers) if answers else np.zeros((0, len(self.labels)))
+    def marginals(self, data: Dataset, known: Any = None) -> list[npt.NDArray[np.float64]]:
+        """Probabilities of the labels at each token (N, L), for each level."""
+
+        def tables(batch: Any) -> list[Any]:
+            found = batch.marginals().labels
+            return [found[1:] if self.kind == "hierarchical" else [found]]  # without the root
+
+        blocks = [[np.zeros((0, len(labels))) for labels in self.classes], *self.model._ask(data, tables, known)]
+        return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
     def rows(self, config: Any, size: int) -> Levels:
         """A configuration as the labels that a file has, for each level."""
@@ -115,12 +121,13 @@ class Tagger:
         levels = [config] if self.kind == "semicrf" else config
         return [[tuple(segment) for segment in level] for level in levels]
 
-    def predicted(self, config: Any, size: int) -> npt.NDArray[np.int32]:
-        """Numbers of the model's labels of a configuration, token by token (T,)."""
-        number = {label: i for i, label in enumerate(self.labels)}
+    def predicted(self, config: Any, size: int) -> list[npt.NDArray[np.int32]]:
+        """Numbers of the model's labels of a configuration, token by token (T,), for each level."""
+        numbers = [{label: i for i, label in enumerate(labels)} for labels in self.classes]
         if self.kind == "crf":
-            return np.array([number[y] for y in config], np.int32)
-        codes = np.zeros(size, np.int32)
-        for start, stop, label in config:
-            codes[start:stop] = number[label]
+            return [np.array([numbers[0][y] for y in config], np.int32)]
+        codes = [np.zeros(size, np.int32) for _ in numbers]
+        for code, number, level in zip(codes, numbers, [config] if self.kind == "semicrf" else config, strict=True):
+            for start, stop, label in level:
+                code[start:stop] = number[label]
         return codes
