@@ -97,12 +97,13 @@ void sum_difference_local(const LocalView& view, LocalWork& work, double* poster
 }
 
 void exp_array(const double* x, int64_t n, double* out) {
-  double buffer[kLanes];
-  for (int64_t i = 0; i < n; i += kLanes) {
-    for (int64_t k = 0; k < kLanes; ++k) buffer[k] = i + k < n ? x[i + k] : 0.0;
-    store(buffer, exp(load(buffer)));
-    for (int64_t k = 0; k < kLanes && i + k < n; ++k) out[i + k] = buffer[k];
-  }
+  const int64_t whole = n / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) store(out + i, exp(load(x + i)));
+  if (whole == n) return;
+  double buffer[kLanes] = {};
+  for (int64_t i = whole; i < n; ++i) buffer[i - whole] = x[i];
+  store(buffer, exp(load(buffer)));
+  for (int64_t i = whole; i < n; ++i) out[i] = buffer[i - whole];
 }
 
 constexpr Kernels table = {
@@ -122,6 +123,7 @@ constexpr Kernels table = {
     sum_difference_forward,
     sum_difference_backward,
     sum_difference_local,
+    outer_sum,
     sum_rows,
     add_to_rows,
     mix_rows,

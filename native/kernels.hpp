@@ -35,6 +35,8 @@ struct Kernels {
   void (*sum_difference_backward)(const SumDifferenceView& view, SumDifferenceWork& work, bool answer,
                                   double* posterior, const PatternSums* const* sums);
   void (*sum_difference_local)(const LocalView& view, LocalWork& work, double* posterior, double* const* patterns);
+  // out (rows, stride) += sum over t < n of a[t, i] v[t, j]; a and v (n, stride)
+  void (*outer_sum)(const double* a, const double* v, int64_t n, int64_t rows, int64_t stride, double* out);
   // out (stride,) += the named rows of a table; the named rows += factor * x where mask is 1 (null: everywhere)
   void (*sum_rows)(const double* table, int64_t stride, const int32_t* rows, int64_t n, double* out);
   void (*add_to_rows)(double* table, const double* mask, int64_t stride, const int32_t* rows, int64_t n,

@@ -205,8 +205,14 @@ class PatternSet {
 // The sets of all positions of a data set.
 class PatternSets {
  public:
-  // always (patterns,): patterns that fire at every position. extras: there will be some
-  PatternSets(const PatternAutomaton& net, const std::vector<uint8_t>& always, bool extras) : all_(net) {
+  // always (patterns,): patterns that fire at every position. extras: there will be some. matrix (patterns,): pairs of
+  // labels that fire at every position too, but are nodes only where extras need them; then no base pattern has three
+  // symbols. Empty: none.
+  PatternSets(const PatternAutomaton& net, const std::vector<uint8_t>& always, bool extras,
+              const std::vector<uint8_t>& matrix = {})
+      : all_(net), matrix_(static_cast<size_t>(all_.size()), 0) {
+    for (size_t z = 0; z < matrix.size(); ++z)
+      if (matrix[z]) matrix_[all_.string(static_cast<int64_t>(z))] = 1, dense_ = true;
     std::vector<uint8_t> in(static_cast<size_t>(all_.size()), 0);
     std::vector<int32_t> found;
     for (int64_t z = 0; z < net.patterns(); ++z)
@@ -261,9 +267,13 @@ class PatternSets {
     return static_cast<int32_t>(t < T ? std::min(t, n) : static_cast<int64_t>(base_.size()) + std::min(T, n) - 1);
   }
 
+  // whether base set i is one of positions whose pairs are in the matrix
+  bool dense(int64_t i) const { return dense_ && i > 0 && i < static_cast<int64_t>(base_.size()); }
+
   // Extras of one position: their strings, by length and number, and those that the next position asks for.
   struct Extras {
     std::vector<int32_t> nodes, states;
+    int32_t pairs = 0;  // nodes of two labels, the first ones; 0 without a matrix
   };
   // fired[t] for t = 0 .. T (the end): strings of patterns that fire there beside those that always do, all fitting.
   std::vector<Extras> extras(int64_t T, std::vector<std::vector<int32_t>> fired) const {
@@ -277,8 +287,16 @@ class PatternSets {
       nodes = std::move(fired[t]);
       nodes.insert(nodes.end(), wanted.begin(), wanted.end());
       nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [&](int32_t s) { return here.node(s) >= 0; }), nodes.end());
+      for (size_t i = 0, n = nodes.size(); dense_ && i < n; ++i) {
+        int32_t s = nodes[i];
+        while (s >= 0 && all_.length(s) > 2) s = all_.suffix(s);
+        if (s >= 0 && matrix_[s]) nodes.push_back(s);
+      }
       std::sort(nodes.begin(), nodes.end(), [&](int32_t a, int32_t b) { return before(a, b); });
       nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+      while (dense(base(t, T)) && out[t].pairs < static_cast<int32_t>(nodes.size()) &&
+             all_.length(nodes[out[t].pairs]) == 2)
+        ++out[t].pairs;
       wanted.clear();
       for (const int32_t s : nodes)
         if (all_.length(all_.prefix(s)) > 1) wanted.push_back(all_.prefix(s));
@@ -337,6 +355,8 @@ class PatternSets {
   }
 
   PatternStrings all_;
+  bool dense_ = false;
+  std::vector<uint8_t> matrix_;  // (strings,)
   std::vector<std::unique_ptr<PatternSet>> base_, ends_;  // by position; by length - 1: up to the longest pattern
 };
 
@@ -350,7 +370,7 @@ class LocalSets {
     uint64_t hash = static_cast<uint64_t>(base) * 31 + extras.nodes.size();
     for (const int32_t x : links) hash = (hash ^ static_cast<uint32_t>(x)) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
     const Place place{base, static_cast<int32_t>(extras.nodes.size()), static_cast<int32_t>(extras.states.size()),
-                      static_cast<int64_t>(pool_.size())};
+                      extras.pairs, static_cast<int64_t>(pool_.size())};
     const auto same = index_.equal_range(hash);
     for (auto i = same.first; i != same.second; ++i) {
       const Place& p = places_[i->second];
@@ -373,30 +393,32 @@ class LocalSets {
   int64_t bytes() const { return static_cast<int64_t>(pool_.size() * sizeof(int32_t) + places_.size() * sizeof(Place)); }
   LocalPatternsView view(int64_t i) const {
     const Place& p = places_[i];
-    return view(sets_.set(p.base), p.nodes, p.states, pool_.data() + p.at);
+    return view(sets_, p, pool_.data() + p.at);
   }
   // a set that is not stored here; links may be null if there are no extras
   static LocalPatternsView view(const PatternSets& sets, int32_t base, const PatternSets::Extras& extras,
                                 const int32_t* links) {
-    return view(sets.set(base), static_cast<int32_t>(extras.nodes.size()), static_cast<int32_t>(extras.states.size()),
-                links);
+    return view(sets, {base, static_cast<int32_t>(extras.nodes.size()), static_cast<int32_t>(extras.states.size()),
+                       extras.pairs, 0}, links);
   }
 
  private:
   struct Place {
-    int32_t base, nodes, states;
+    int32_t base, nodes, states, pairs;
     int64_t at;
   };
-  static LocalPatternsView view(const PatternSet& base, int32_t nodes, int32_t states, const int32_t* links) {
+  static LocalPatternsView view(const PatternSets& sets, const Place& p, const int32_t* links) {
     LocalPatternsView v;
-    v.base = &base.view();
-    v.nodes = v.base->nodes + nodes;
-    v.states = v.base->states + states;
+    v.base = &sets.set(p.base).view();
+    v.nodes = v.base->nodes + p.nodes;
+    v.states = v.base->states + p.states;
+    v.dense = sets.dense(p.base);
+    v.pairs = p.pairs;
     if (!links) return v;
     v.suffix = links;
-    v.prefix = links + nodes;
-    v.state_node = links + 2 * nodes;
-    v.state_label = links + 2 * nodes + states;
+    v.prefix = links + p.nodes;
+    v.state_node = links + 2 * p.nodes;
+    v.state_label = links + 2 * p.nodes + p.states;
     return v;
   }
 

@@ -21,8 +21,16 @@
 //
 // SumDifference: sequences side by side in the lanes of a vector, with the same sets and coefficients at the same
 // position. LocalSumDifference: one sequence, whose sets and coefficients are its own.
+//
+// Dense sets. Where all longer patterns of the base are pairs of labels, they are a matrix M of B, 1 for pairs without
+// a feature, and the base is a first-order chain:
+//   gamma_t(y) = u(y) (sum over y' of M(y', y) gamma_{t-1}(y') + sum over children c of D(c))
+// A pair is a node only if an attribute is tied to it here, a longer node ends in it, or the next position asks for it;
+// as M has counted it already, M(y', y) takes the place of B(s) in its C and gamma, and in the guard. P(y' y) of other
+// pairs is M G u beta, summed over positions as an outer product; what nodes of pairs have beyond that is added.
 #pragma once
 
+#include "chain.hpp"
 #include "simd.hpp"
 
 namespace scansion::SCANSION_ISA {
@@ -225,15 +233,17 @@ class LocalSumDifference {
     for (int64_t t = 0; t < s.length; ++t) {
       const LocalPatternsView p = s.sets[t];
       const PatternSetView base = *p.base;
-      const double* b = s.b[t];
-      const double* g = w.gamma + w.gamma_at[t];
+      const double *b = s.b[t], *under = s.under[t], *g = w.gamma + w.gamma_at[t];
       double *out = w.gamma + w.gamma_at[t + 1], *u = s.u + t * s.labels, *x = w.x;
-      for (int32_t n = 0; n < base.roots; ++n) x[n] = 0.0;
+      if (p.dense)
+        matvec(s.pairs.weight, base.roots, s.pairs.stride, g + 1, x);
+      else
+        for (int32_t r = 0; r < base.roots; ++r) x[r] = g[0];
       for (int32_t n = base.roots; n < base.nodes; ++n) x[n] = (b[n] - b[base.suffix[n]]) * g[base.prefix[n]];
-      for (int32_t i = 0, n = base.nodes; n < p.nodes; ++i, ++n) x[n] = (b[n] - b[p.suffix[i]]) * g[p.prefix[i]];
+      for (int32_t i = 0, n = base.nodes; n < p.nodes; ++i, ++n) x[n] = (b[n] - under[i]) * g[p.prefix[i]];
       add_below(p, base, x);
       double total = 0.0;
-      for (int32_t r = 0; r < base.roots; ++r) total += (g[0] + x[r]) * u[r];
+      for (int32_t r = 0; r < base.roots; ++r) total += x[r] * u[r];
       if (!(total > 1e-290 && total < 1e290)) {
         w.kappa = kInfinity;
         return;
@@ -244,7 +254,7 @@ class LocalSumDifference {
       out[0] = total * f;
       for (int32_t r = 0; r < base.roots; ++r) {
         u[r] *= f;
-        out[1 + r] = (g[0] + x[r]) * u[r];
+        out[1 + r] = x[r] * u[r];
       }
       for (int32_t k = 1 + base.roots; k < base.states; ++k) {
         const int32_t n = base.state_node[k];
@@ -252,7 +262,7 @@ class LocalSumDifference {
       }
       for (int32_t i = 0, k = base.states; k < p.states; ++i, ++k) {
         const int32_t n = p.state_node[i], j = n - base.nodes;
-        const double before = j < 0 ? b[base.suffix[n]] * g[base.prefix[n]] : b[p.suffix[j]] * g[p.prefix[j]];
+        const double before = j < 0 ? b[base.suffix[n]] * g[base.prefix[n]] : under[j] * g[p.prefix[j]];
         out[k] = u[p.state_label[i]] * (before + x[n]);
       }
     }
@@ -263,11 +273,13 @@ class LocalSumDifference {
   }
 
   // After forward(): w.kappa, the posteriors of labels (length, labels) and of patterns: patterns[t] (nodes,), where
-  // roots are not written. Nothing if forward() gave up.
+  // roots are not written, then (pairs,) what those of pairs have beyond the matrix's part; w.from and w.to. Nothing if
+  // forward() gave up.
   void backward(double* posterior, double* const* patterns) const {
     if (s.length == 0 || w.kappa == kInfinity) return;
     double *delta = w.delta[0], *earlier = w.delta[1];
-    double *x = w.x, *beta = w.beta, *top = w.top, *own = w.own;  // own: u delta of a node
+    double *x = w.x, *beta = w.beta, *top = w.top, *reach = w.reach, *guard = w.guard, *own = w.own;
+    // own: u delta of a node; reach: G times the largest beta of a node and its suffixes; guard: terms of kappa
     for (int32_t k = 0; k < s.sets[s.length - 1].states; ++k) delta[k] = 0.0;
     delta[0] = 1.0 / w.z;
     double kappa = 0.0;
@@ -276,12 +288,12 @@ class LocalSumDifference {
     for (int64_t t = s.length - 1; t >= 0; --t) {
       const LocalPatternsView p = s.sets[t];
       const PatternSetView base = *p.base;
-      const double *b = s.b[t], *g = w.gamma + w.gamma_at[t], *gamma = w.gamma + w.gamma_at[t + 1];
+      const double *b = s.b[t], *under = s.under[t];
+      const double *g = w.gamma + w.gamma_at[t], *gamma = w.gamma + w.gamma_at[t + 1];
       const double* u = s.u + t * s.labels;
       double *row = posterior + t * s.labels, *out = patterns[t];
       const int32_t before = t ? s.sets[t - 1].states : static_cast<int32_t>(s.before);
       for (int32_t n = 0; n < p.nodes; ++n) own[n] = 0.0;
-      for (int32_t k = 0; k < before; ++k) earlier[k] = 0.0;
 
       double whole = delta[0] * gamma[0];
       most(whole);
@@ -298,35 +310,37 @@ class LocalSumDifference {
       for (int32_t i = 0, k = base.states; k < p.states; ++i, ++k) state(k, p.state_node[i], p.state_label[i]);
       failed = failed || !(whole > 0.999 && whole < 1.001);
 
+      double sum = 0.0;
       for (int32_t r = 0; r < base.roots; ++r) {
         beta[r] = u[r] * delta[0] + own[r];
         top[r] = max(u[r] * delta[0], beta[r]);
-        most(b[r] * g[0] * top[r]);
-        earlier[0] += beta[r];
-        x[r] = out[r] = 0.0;
+        reach[r] = g[0] * top[r];
+        guard[r] = p.dense ? s.pairs.cap[r] * reach[r] : reach[r];
+        sum += beta[r];
+        out[r] = 0.0;
       }
-      // a node below `above`; reach: G times the largest beta there
-      const auto node = [&](int32_t n, int32_t above, int32_t prefix, double reach) {
-        const double mine = b[n], suffix = b[above], weight = g[prefix];
+      earlier[0] = p.dense ? 0.0 : sum;
+      for (int32_t k = 1; k < before; ++k) earlier[k] = 0.0;
+      if (s.pairs.stride) pairs_before(p, t, g, earlier);
+      for (int32_t r = 0; r < base.roots; ++r) x[r] = 0.0;
+      // a node below `above`, whose B is `less` (of a pair the matrix's)
+      const auto node = [&](int32_t n, int32_t above, int32_t prefix, double less) {
+        const double mine = b[n], weight = g[prefix];
         beta[n] = beta[above] + own[n];
         top[n] = max(top[above], beta[n]);
-        most(max(max(mine, suffix) * weight * top[n], mine * reach));
-        const double v = (mine - suffix) * beta[above] + mine * own[n];
+        reach[n] = weight * top[n];
+        guard[n] = max(max(mine, less) * reach[n], mine * reach[above]);
+        const double v = (mine - less) * beta[above] + mine * own[n];
         earlier[prefix] += v;
         x[n] = weight * v;
-        out[n] = suffix * weight * beta[above];
+        out[n] = less * weight * beta[above];
       };
-      for (int32_t i = -base.roots; i < base.inner; ++i) {
-        const int32_t above = i < 0 ? i + base.roots : base.inner_node[i];
-        const double reach = g[base.prefix[above]] * top[above];
-        for (int32_t n = base.children[above]; n < base.children[above + 1]; ++n) node(n, above, base.prefix[n], reach);
-      }
-      for (int32_t i = 0, n = base.nodes; n < p.nodes; ++i, ++n) {
-        const int32_t above = p.suffix[i], j = above - base.nodes;
-        node(n, above, p.prefix[i], g[j < 0 ? base.prefix[above] : p.prefix[j]] * top[above]);
-      }
+      for (int32_t n = base.roots; n < base.nodes; ++n) node(n, base.suffix[n], base.prefix[n], b[base.suffix[n]]);
+      for (int32_t i = 0, n = base.nodes; n < p.nodes; ++i, ++n) node(n, p.suffix[i], p.prefix[i], under[i]);
+      most(largest(guard, p.nodes));
       add_below(p, base, x);
       for (int32_t n = base.roots; n < p.nodes; ++n) out[n] += x[n];
+      for (int32_t i = 0; i < p.pairs; ++i) out[p.nodes + i] = x[base.nodes + i];
       double* last = delta;
       delta = earlier;
       earlier = last;
@@ -336,9 +350,28 @@ class LocalSumDifference {
 
  private:
   static double max(double a, double b) { return a > b ? a : b; }
+  // of n numbers, room for a vector behind them
+  static double largest(double* x, int64_t n) {
+    store(x + n, splat(0.0));
+    Vec m = splat(0.0);
+    for (int64_t i = 0; i < n; i += kLanes) m = scansion::SCANSION_ISA::max(load(x + i), m);
+    return horizontal_max(m);
+  }
+  // the matrix's part of delta at the position before t, and the rows of w.from and w.to
+  void pairs_before(const LocalPatternsView& p, int64_t t, const double* g, double* earlier) const {
+    const int64_t stride = s.pairs.stride;
+    double *from = w.from + t * stride, *to = w.to + t * stride;
+    const int64_t labels = p.dense ? s.labels : 0;
+    for (int64_t r = 0; r < labels; ++r) from[r] = g[1 + r], to[r] = w.beta[r];
+    for (int64_t r = labels; r < stride; ++r) from[r] = to[r] = 0.0;
+    if (!p.dense) return;
+    matvec(s.pairs.transposed, labels, stride, to, w.x);
+    for (int64_t r = 0; r < labels; ++r) earlier[1 + r] = w.x[r];
+  }
   // x (nodes,) += that of all nodes below
   static void add_below(const LocalPatternsView& p, const PatternSetView& base, double* x) {
     for (int32_t n = p.nodes - 1; n >= base.nodes; --n) x[p.suffix[n - base.nodes]] += x[n];
+    if (base.nodes == base.roots) return;
     for (int32_t i = base.inner - 1; i >= -base.roots; --i) {
       const int32_t n = i < 0 ? i + base.roots : base.inner_node[i];
       double sum = x[n];

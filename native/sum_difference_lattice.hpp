@@ -48,6 +48,7 @@ inline bool sum_difference_lattice(const PatternAutomaton& net, const double* sc
       fits = fits && w[n] <= kMostWeight;
     }
     kernels().exp_array(w, p.nodes, w);
+    for (int32_t i = 0; i < p.nodes - p.base->nodes; ++i) x.under[t][i] = w[p.suffix[i]];
   }
   std::vector<int32_t> label_pattern(static_cast<size_t>(L), -1);
   for (int64_t z = 0; z < P; ++z)

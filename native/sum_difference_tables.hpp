@@ -128,25 +128,26 @@ class LocalTables {
   LocalWork work;
   std::vector<LocalPatternsView> sets;               // (length,)
   double *u = nullptr, *posterior = nullptr;         // (length, labels)
-  std::vector<double*> own, patterns;                // (length,) of (nodes,): room for B; answers
+  std::vector<double*> own, under, patterns;         // (length,) room for B (nodes,) and LocalView::under; answers
   std::vector<const double*> b;                      // (length,) of (nodes,): B, in `own` or elsewhere
 
-  // after sets are given
-  void layout(int64_t labels, bool bos) {
+  // after sets are given; pairs: the matrix of dense ones
+  void layout(int64_t labels, bool bos, const PairMatrixView& pairs = {}) {
     const int64_t T = static_cast<int64_t>(sets.size());
     view.length = T;
     view.labels = labels;
     view.before = bos ? 2 : 1;
+    view.pairs = pairs;
     at_.assign(static_cast<size_t>(T) + 1, 0);
-    int64_t total = view.before, all = 0, nodes = 0, states = view.before;
+    int64_t total = view.before, all = 0, nodes = pairs.stride, states = view.before;
     for (int64_t t = 0; t < T; ++t) {
       at_[t + 1] = total;
       total += sets[t].states;
-      all += sets[t].nodes;
+      all += 3 * sets[t].nodes - sets[t].base->nodes + sets[t].pairs;
       nodes = std::max<int64_t>(nodes, sets[t].nodes);
       states = std::max<int64_t>(states, sets[t].states);
     }
-    double* p = block_.take(total + 2 * all + 4 * nodes + 2 * states + 2 * T * labels);
+    double* p = block_.take(total + all + 6 * nodes + 4 + 2 * states + 2 * T * (labels + pairs.stride));
     const auto take = [&](int64_t n) {
       double* q = p;
       p += n;
@@ -154,21 +155,27 @@ class LocalTables {
     };
     work.gamma = take(total);
     work.gamma_at = at_.data();
-    for (double** row : {&work.x, &work.beta, &work.top, &work.own}) *row = take(nodes);
+    for (double** row : {&work.x, &work.beta, &work.top, &work.reach, &work.own}) *row = take(nodes);
+    work.guard = take(nodes + 4);
     work.delta[0] = take(states);
     work.delta[1] = take(states);
     u = take(T * labels);
     posterior = take(T * labels);
+    work.from = take(T * pairs.stride);
+    work.to = take(T * pairs.stride);
     own.resize(static_cast<size_t>(T));
+    under.resize(static_cast<size_t>(T));
     patterns.resize(static_cast<size_t>(T));
     b.resize(static_cast<size_t>(T));
     for (int64_t t = 0; t < T; ++t) {
       own[t] = take(sets[t].nodes);
-      patterns[t] = take(sets[t].nodes);
+      under[t] = take(sets[t].nodes - sets[t].base->nodes);
+      patterns[t] = take(sets[t].nodes + sets[t].pairs);
       b[t] = own[t];
     }
     view.sets = sets.data();
     view.b = b.data();
+    view.under = under.data();
     view.u = u;
   }
   // whether the guard lets the answers pass; log Z without what was taken out of u

@@ -4,7 +4,8 @@
 //
 // Where the features of longer patterns are always-on ones, e^W is the same everywhere: it is computed once for an
 // evaluation, four sequences go side by side, and expectations are added up before they are taken apart. Otherwise
-// positions have their own sets, and e^W differs from the base's where an attribute is tied to a pattern.
+// positions have their own sets, and e^W differs from the base's where an attribute is tied to a pattern; the base is
+// a matrix if it has nothing longer than pairs (pair_matrix.hpp).
 //
 // A sequence that the guard refuses (kappa, see sum_difference.hpp) is recomputed on the automaton, and counted.
 #pragma once
@@ -13,6 +14,7 @@
 
 #include "best_labelling.hpp"
 #include "flat_model.hpp"
+#include "pair_matrix.hpp"
 #include "pattern_sets.hpp"
 #include "sum_difference_tables.hpp"
 
@@ -27,7 +29,9 @@ class VariableOrder {
         target_(target),
         net_(net),
         shared_(!model.varying_starts),
-        sets_(net, always(model), model.varying_starts),
+        matrix_(model, net),
+        always_(always(model, matrix_)),
+        sets_(net, always_, model.varying_starts, matrix_.member()),
         local_(sets_) {
     const FeatureRows& f = m_.parts[kStart];
     if (f.rows && !data_.values) split_ = std::make_unique<SplitFeatures>(m_, data_);
@@ -51,7 +55,11 @@ class VariableOrder {
   Size size() const {
     Size s{shared_ ? sets_.count() : local_.count(), 0, local_.bytes()};
     for (int64_t b = 0; b < data_.sequences; ++b)
-      for (int64_t t = 0; t < positions(b); ++t) s.nodes += local(b, t).nodes;
+      for (int64_t t = 0; t < positions(b); ++t) {
+        const LocalPatternsView p = local(b, t);
+        s.nodes += p.nodes + (p.dense ? static_cast<int64_t>(matrix_.pairs().size()) : 0);
+        for (int32_t i = 0; i < p.pairs; ++i) s.nodes -= matrix_.bias(p.prefix[i] - 1, p.suffix[i]) >= 0;
+      }
     for (int64_t i = 0; i < sets_.count(); ++i) s.bytes += sets_.set(i).bytes();
     s.bytes += static_cast<int64_t>((position_set_.size() + hits_.node.size() + hits_.feature.size()) * sizeof(int32_t) +
                                     hits_.offsets.size() * sizeof(int64_t) + hits_.value.size() * sizeof(double));
@@ -133,9 +141,11 @@ class VariableOrder {
     std::vector<const PatternSums*> sums_at;  // by position
     std::vector<uint8_t> used;                // by set
     std::vector<std::vector<double>> base_sums;  // by set (nodes,): expectations
+    std::vector<double> pair_sums, beyond;       // as PairMatrix::fold
     // decoding: one sequence's structure, one position's patterns
     Hits hits;
     std::vector<int32_t> links, suffix, prefix, label, node_state, state_node;
+    std::vector<uint8_t> apart;  // (labels, labels)
     BestLabelling best;
   };
   struct Job {
@@ -144,9 +154,9 @@ class VariableOrder {
   };
   static constexpr int64_t kWidth = 4;
 
-  static std::vector<uint8_t> always(const ModelView& m) {
+  static std::vector<uint8_t> always(const ModelView& m, const PairMatrix& matrix) {
     std::vector<uint8_t> out(static_cast<size_t>(m.patterns), 0);
-    for (int64_t z = m.labels; z < m.patterns; ++z) out[z] = m.bias[z] >= 0;
+    for (int64_t z = m.labels; z < m.patterns; ++z) out[z] = m.bias[z] >= 0 && !matrix.member()[z];
     return out;
   }
   int64_t length(int64_t b) const { return data_.offsets[b + 1] - data_.offsets[b]; }
@@ -181,7 +191,7 @@ class VariableOrder {
           strings.push_back(s);
           hits.feature.push_back(static_cast<int32_t>(k));
           if (data_.values) hits.value.push_back(data_.values[e]);
-          if (m_.bias[z] < 0) fired[t].push_back(s);
+          if (!always_[z]) fired[t].push_back(s);
         }
       }
       hits.offsets.push_back(static_cast<int64_t>(hits.feature.size()));
@@ -246,7 +256,7 @@ class VariableOrder {
   bool prepare(const double* w) {
     table_.resize(static_cast<size_t>(split_ ? split_->size() : 0));
     if (split_) split_->expand(m_, w, table_.data());
-    bool fits = true;
+    bool fits = matrix_.compute(w, kMostWeight);
     coefficients_.resize(static_cast<size_t>(sets_.count()));
     std::vector<double> own;
     for (int64_t i = 0; i < sets_.count(); ++i) {
@@ -271,26 +281,31 @@ class VariableOrder {
     const PatternSet& set = sets_.set(base);
     const double* features = w + m_.parts[kStart].base;
     k.weight.resize(static_cast<size_t>(p.nodes));
-    if (static_cast<int32_t>(k.added.size()) < p.nodes) k.added.resize(static_cast<size_t>(p.nodes), 0.0);  // zeros
+    if (static_cast<int32_t>(k.added.size()) < v.nodes) k.added.resize(static_cast<size_t>(v.nodes), 0.0);  // zeros
     k.changed.clear();
     std::copy_n(coefficients_[base].sums(), v.nodes, k.weight.data());
+    std::fill(k.weight.begin() + v.nodes, k.weight.end(), 0.0);
     for (int64_t h = hits.offsets[slot]; h < hits.offsets[slot + 1]; ++h) {
       const int32_t n = hits.node[h];
-      k.added[n] += features[hits.feature[h]] * (hits.value.empty() ? 1.0 : hits.value[h]);
-      if (n < v.nodes) k.changed.push_back(n);
+      const double x = features[hits.feature[h]] * (hits.value.empty() ? 1.0 : hits.value[h]);
+      if (n < v.nodes)
+        k.added[n] += x, k.changed.push_back(n);
+      else
+        k.weight[n] += x;
     }
     for (size_t i = 0; i < k.changed.size(); ++i)
       for (int32_t n = v.children[k.changed[i]]; n < v.children[k.changed[i] + 1]; ++n) k.changed.push_back(n);
     std::sort(k.changed.begin(), k.changed.end());
     k.changed.erase(std::unique(k.changed.begin(), k.changed.end()), k.changed.end());
     for (const int32_t n : k.changed) k.weight[n] = k.weight[v.suffix[n]] + bias(set, n, w) + k.added[n];
-    for (int32_t n = v.nodes; n < p.nodes; ++n) k.weight[n] = k.weight[p.suffix[n - v.nodes]] + k.added[n];
-    for (int64_t h = hits.offsets[slot]; h < hits.offsets[slot + 1]; ++h) k.added[hits.node[h]] = 0.0;
+    for (int32_t i = 0, n = v.nodes; n < p.nodes; ++i, ++n)
+      k.weight[n] += i < p.pairs ? matrix_.sum(p.prefix[i] - 1, p.suffix[i]) : k.weight[p.suffix[i]];
+    for (const int32_t n : k.changed) k.added[n] = 0.0;
   }
 
-  // B of a position; false: some W is too large
+  // B of a position and LocalView::under; false: some W is too large
   bool local_coefficients(Worker& k, const LocalPatternsView& p, int32_t base, const double* w, int64_t slot,
-                          double* b) const {
+                          double* b, double* under) const {
     local_weights(k, p, base, hits_, slot, w);
     const int32_t N = p.base->nodes;
     std::copy_n(coefficients_[base].view().b, N, b);
@@ -303,6 +318,8 @@ class VariableOrder {
     kernels().exp_array(k.few.data(), static_cast<int64_t>(count), k.few.data());
     for (size_t i = 0; i < count; ++i) b[k.changed[i]] = k.few[i];
     kernels().exp_array(k.weight.data() + N, p.nodes - N, b + N);
+    for (int32_t i = 0; i < p.pairs; ++i) under[i] = matrix_.weight(p.prefix[i] - 1, p.suffix[i]);
+    for (int32_t i = p.pairs; i < p.nodes - N; ++i) under[i] = b[p.suffix[i]];
     return top <= kMostWeight;
   }
 
@@ -330,13 +347,14 @@ class VariableOrder {
       sets_.links(extras, t, length(b), k.links);
       const LocalPatternsView p = LocalSets::view(sets_, base(b, t), extras[t], k.links.data());
       local_weights(k, p, base(b, t), k.hits, t, w);
-      k.best.step(merged(k, p), scores, k.weight.data());
+      const BestLabelling::Patterns all = merged(k, p);
+      k.best.step(all, scores, k.weight.data());
     }
     return k.best.finish(length(b), labels);
   }
 
-  // base and extras as one
-  static BestLabelling::Patterns merged(Worker& k, const LocalPatternsView& p) {
+  // base, extras and the other pairs of the matrix as one
+  BestLabelling::Patterns merged(Worker& k, const LocalPatternsView& p) const {
     const PatternSetView& v = *p.base;
     const auto join = [](std::vector<int32_t>& out, const int32_t* first, int32_t n, const int32_t* last, int32_t all) {
       out.assign(first, first + n);
@@ -345,11 +363,22 @@ class VariableOrder {
     join(k.suffix, v.suffix, v.nodes, p.suffix, p.nodes);
     join(k.prefix, v.prefix, v.nodes, p.prefix, p.nodes);
     join(k.state_node, v.state_node, v.states, p.state_node, p.states);
+    if (p.dense) {
+      k.apart.assign(static_cast<size_t>(m_.labels * m_.labels), 0);
+      for (int32_t i = 0; i < p.pairs; ++i) k.apart[(p.prefix[i] - 1) * m_.labels + p.suffix[i]] = 1;
+      for (const PairMatrix::Pair& pair : matrix_.pairs()) {
+        if (k.apart[pair.from * m_.labels + pair.to]) continue;
+        k.suffix.push_back(pair.to);
+        k.prefix.push_back(1 + pair.from);
+        k.weight.push_back(matrix_.sum(pair.from, pair.to));
+      }
+    }
+    const int32_t nodes = static_cast<int32_t>(k.suffix.size());
     k.label.assign(v.label, v.label + v.nodes);
-    for (int32_t n = v.nodes; n < p.nodes; ++n) k.label.push_back(k.label[k.suffix[n]]);
-    k.node_state.assign(static_cast<size_t>(p.nodes), p.states);
+    for (int32_t n = v.nodes; n < nodes; ++n) k.label.push_back(k.label[k.suffix[n]]);
+    k.node_state.assign(static_cast<size_t>(nodes), p.states);
     for (int32_t i = 1; i < p.states; ++i) k.node_state[k.state_node[i]] = i;
-    return {p.nodes,         v.roots,        p.states,           k.suffix.data(),
+    return {nodes,           v.roots,        p.states,           k.suffix.data(),
             k.prefix.data(), k.label.data(), k.node_state.data(), k.state_node.data()};
   }
 
@@ -419,12 +448,15 @@ class VariableOrder {
       if (target_.status[jobs[i].b] == 1) jobs.push_back({jobs[i].b, true});
     if (!shared_ || sets_.has_end()) {
       k.base_sums.assign(static_cast<size_t>(sets_.count()), {});
+      k.pair_sums.assign(static_cast<size_t>(matrix_.size()), 0.0);
+      k.beyond.assign(static_cast<size_t>(matrix_.size()), 0.0);
       for (const Job& job : jobs) alone(k, job, w, fits, fallback, out, loss);
       for (int64_t i = 0; i < sets_.count(); ++i)
         for (int32_t n = sets_.set(i).view().roots; n < static_cast<int32_t>(k.base_sums[i].size()); ++n) {
           const int32_t z = sets_.set(i).pattern(n);
           if (z >= 0 && m_.bias[z] >= 0) out[m_.bias[z]] += k.base_sums[i][n];
         }
+      matrix_.fold(k.pair_sums.data(), k.beyond.data(), out);
       return true;
     }
     clear_sums(k);
@@ -485,12 +517,12 @@ class VariableOrder {
     LocalTables& x = k.alone;
     x.sets.clear();
     for (int64_t t = 0; t < N; ++t) x.sets.push_back(local(b, t));
-    x.layout(L, sets_.strings().any_bos());
-    for (int64_t t = 0; t < N; ++t) {
+    x.layout(L, sets_.strings().any_bos(), matrix_.view());
+    for (int64_t t = 0; t < N && fits; ++t) {
       if (shared_)
         x.b[t] = coefficients_[base(b, t)].view().b;
       else
-        fits = local_coefficients(k, x.sets[t], base(b, t), w, slot(b, t), x.own[t]) && fits;
+        fits = local_coefficients(k, x.sets[t], base(b, t), w, slot(b, t), x.own[t], x.under[t]);
     }
     double shift = 0.0;
     if (N > length(b)) std::fill_n(x.u + length(b) * L, L, 1.0);
@@ -500,11 +532,19 @@ class VariableOrder {
     if (fits) {
       for (int64_t i = 0; i < length(b) * L; ++i) x.posterior[i] *= factor;
       double* features = out + m_.parts[kStart].base;
+      const int64_t stride = matrix_.view().stride;
+      for (int64_t i = 0; i < N * stride; ++i) x.work.to[i] *= factor;
+      if (stride) kernels().outer_sum(x.work.from, x.work.to, N, L, stride, k.pair_sums.data());
       for (int64_t t = 0; t < N; ++t) {
-        std::vector<double>& sum = k.base_sums[base(b, t)];
-        sum.resize(static_cast<size_t>(sets_.set(base(b, t)).view().nodes), 0.0);
-        kernels().add_scaled(sum.data(), x.patterns[t], factor, static_cast<int64_t>(sum.size()));
+        const LocalPatternsView& p = x.sets[t];
+        if (p.base->nodes > p.base->roots) {
+          std::vector<double>& sum = k.base_sums[base(b, t)];
+          sum.resize(static_cast<size_t>(p.base->nodes), 0.0);
+          kernels().add_scaled(sum.data(), x.patterns[t], factor, static_cast<int64_t>(sum.size()));
+        }
         if (shared_) continue;
+        for (int32_t i = 0; i < p.pairs; ++i)
+          k.beyond[matrix_.place(p.prefix[i] - 1, p.suffix[i])] += factor * x.patterns[t][p.nodes + i];
         for (int64_t h = hits_.offsets[slot(b, t)]; h < hits_.offsets[slot(b, t) + 1]; ++h)
           features[hits_.feature[h]] += factor * (hits_.value.empty() ? 1.0 : hits_.value[h]) * x.patterns[t][hits_.node[h]];
       }
@@ -627,6 +667,8 @@ class VariableOrder {
   const TargetView target_;
   const PatternAutomaton& net_;
   const bool shared_;  // e^W is the same at all positions of a set
+  PairMatrix matrix_;
+  const std::vector<uint8_t> always_;  // (patterns,) in the base, without the matrix
   const PatternSets sets_;
   // not shared: sets of positions and their hits, by slot
   LocalSets local_;

@@ -182,6 +182,8 @@ struct PatternSetView {
 struct LocalPatternsView {
   const PatternSetView* base = nullptr;
   int32_t nodes = 0, states = 0;         // with the base's
+  bool dense = false;                    // all pairs of labels live here, by a matrix
+  int32_t pairs = 0;                     // dense: the first so many nodes beyond the base's are pairs of labels
   const int32_t* suffix = nullptr;       // (nodes - base nodes,) a node
   const int32_t* prefix = nullptr;       // (nodes - base nodes,) a state of the set before
   const int32_t* state_node = nullptr;   // (states - base states,)
@@ -222,19 +224,31 @@ struct SumDifferenceWork {
   double* kappa = nullptr;        // (width,) largest term of a difference, relative to what it leaves of Z
 };
 
+// B of all pairs of labels, 1 for those without a feature; rows are padded with what is never read.
+struct PairMatrixView {
+  int64_t stride = 0;
+  const double* weight = nullptr;      // (labels, stride) by first label
+  const double* transposed = nullptr;  // (labels, stride) by last label
+  const double* cap = nullptr;         // (labels,) largest of 1 and B of pairs that end in a label
+};
+
 // One sequence whose sets and coefficients belong to its positions.
 struct LocalView {
   int64_t length = 0, labels = 0, before = 1;  // as above
   const LocalPatternsView* sets = nullptr;     // (length,)
   const double* const* b = nullptr;            // (length,) of (nodes,): B(n)
+  const double* const* under = nullptr;        // (length,) of (nodes - base nodes,): B(suffix), of pairs the matrix's B
+  PairMatrixView pairs;                        // for dense sets
   double* u = nullptr;                         // (length, labels)
 };
 
 struct LocalWork {
   double* gamma = nullptr;                // as above, without zeros
   const int64_t* gamma_at = nullptr;      // (length + 1,)
-  double *x = nullptr, *beta = nullptr, *top = nullptr, *own = nullptr;  // (most nodes,)
+  double *x = nullptr, *beta = nullptr, *top = nullptr, *reach = nullptr, *own = nullptr;  // (most nodes, or stride)
+  double* guard = nullptr;                // (most nodes + 4,)
   double* delta[2] = {nullptr, nullptr};  // (most states,)
+  double *from = nullptr, *to = nullptr;  // (length, stride) dense: G of labels, u beta of labels; zeros elsewhere
   double log_z = 0.0, z = 0.0, kappa = 0.0;
 };
 

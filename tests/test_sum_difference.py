@@ -211,6 +211,20 @@ def test_loss_is_enumeration(name, partial, seed):
     assert_array_equal(problem.log_loss(w, n_jobs=3)[1], gradient)
 
 
+@pytest.mark.parametrize("name", ["attributes on pairs", "variable order", "ends with attributes"])
+@pytest.mark.parametrize("seed", range(4))
+def test_engines_agree_at_large_weights(name, seed):
+    """Weights of attributes outweigh those of the pairs they are tied to, and the other way round."""
+    X, y = data(seed, partial=True)
+    one, other = (Problem.of(sc.CRF(engine=e, **MODELS[name]), X, y) for e in ("automaton", "sum-difference"))
+    rng = np.random.default_rng(seed)
+    for large in (5.0, 50.0):
+        w = rng.choice([-large, -1.0, 0.0, 1.0, large], size=one.model.n_weights)
+        (expected, slope), (loss, gradient) = one.log_loss(w), other.log_loss(w)
+        assert_allclose(loss, expected, rtol=LOG_Z)
+        assert_allclose(gradient, slope, rtol=0, atol=EXPECTATION)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_gradient_is_finite_differences(name):
     X, y = data(5, partial=True)
