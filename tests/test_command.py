@@ -151,10 +151,10 @@ def test_an_interrupt_outside_training_aborts(here, tmp_path):
     training.stdin.write(text * (300_000 // len(text)))  # more than a pipe holds: when it is written, it is being read
     training.stdin.flush()
     code = None
-    for _ in range(100):  # one that comes just before it waits for more is not seen until the next
+    for _ in range(10):  # one that comes just before it waits for more is not seen until the next
         training.send_signal(signal.SIGINT)
         try:
-            code = training.wait(timeout=0.5)
+            code = training.wait(timeout=10)
             break
         except subprocess.TimeoutExpired:
             pass

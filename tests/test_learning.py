@@ -431,8 +431,13 @@ def test_ctrl_c_ends_training_and_keeps_the_model(algorithm):
     )
     for _ in range(3):
         assert process.stderr.readline()  # iterations are under way
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    for _ in range(3):  # one that falls into a destructor is lost
+        process.send_signal(signal.SIGINT)
+        try:
+            out, err = process.communicate(timeout=20)
+            break
+        except subprocess.TimeoutExpired:
+            pass
     assert process.returncode == 0, err
     iterations, score, message = out.split(" ", 2)
     assert int(iterations) >= 2 and float(score) > 0.125
