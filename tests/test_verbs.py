@@ -310,6 +310,14 @@ def test_two_levels(ok, here):
     out = ok("tag", "levels", "levels.jsonl").splitlines()
     assert json.loads(out[0])["levels"] == [[[0, 3, "S"]], [[0, 2, "NP"], [2, 3, "VP"]]]
     assert "hierarchical" in ok("inspect", "levels")
+    lines = ok("tag", "levels", "levels.txt", "--marginals", "--all-marginals").splitlines()
+    cells = [line.split()[3:] for line in lines if line]  # two labels, their probabilities, those of all labels
+    for _, _, upper, lower, *others in cells:
+        assert 0.3 < float(upper) <= 1.0 and 0.3 < float(lower) <= 1.0
+        assert sum(float(cell.rpartition(":")[2]) for cell in others) == pytest.approx(2.0, abs=1e-5)
+    entry = json.loads(ok("tag", "levels", "levels.jsonl", "--marginals", "--all-marginals").splitlines()[0])
+    assert [len(level) for level in entry["probabilities"]] == [len(level) for level in entry["marginals"]] == [4, 4]
+    assert entry["marginals"][0][0]["S"] == pytest.approx(entry["probabilities"][0][0])
 
 
 # ---- evaluate, inspect, convert -------------------------------------------------------------------------------------
