@@ -10,6 +10,8 @@ import hierarchical_oracle
 import numpy as np
 import pytest
 from hierarchical_oracle import Oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import scansion as sc
@@ -101,6 +103,45 @@ def test_loss_and_gradient_are_those_of_all_trees(case, hidden):
         wanted, slope = oracle().log_loss(w)
         assert loss == pytest.approx(wanted, rel=1e-10, abs=1e-10)
         assert_allclose(gradient, slope, rtol=1e-9, atol=1e-10)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=15)
+def test_loss_and_gradient_of_any_settings(seed):
+    """Whatever the features and the topology; what is said to be impossible is."""
+    rng = np.random.default_rng(seed)
+    parts = {name: tuple(part for part in EVERYWHERE if rng.random() < 0.4) for name in TWO}
+    limit = ["auto", None, "free", 3][rng.integers(4)]
+    lengths = [(), ("length",), ("log", "bins")][rng.integers(2 if limit == "free" else 3)]
+    model = sc.HierarchicalCRF(
+        TWO,
+        max_length=limit,
+        length_features=lengths,
+        attribute_parts=parts,
+        topology=[None, "seen", "all"][rng.integers(3)],
+        transitions=str(rng.choice(["all", "seen"])),
+        all_possible_states=bool(rng.integers(2)),
+        all_possible_transitions=bool(rng.integers(2)),
+        min_freq=float(rng.choice([0.0, 0.5])),
+    )
+    X, y = hierarchical_oracle.data(seed, TWO, [3, 2], hidden=bool(rng.integers(2)), n=3, longest=3)
+    model._check()
+    try:
+        built, objective, told = model._problem(X, y)
+    except ValueError as error:
+        assert "leaves no tree" in str(error)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("scansion.models.nested.objective.NestedObjective.impossible", lambda self: None)
+            built = model._problem(X, y)[0]
+        wrong = int(str(error)[2])  # y[.]
+        assert not any(Oracle(built, [X[wrong]], [y[wrong]]).rows[0][2])
+        return
+    w = rng.normal(size=built.n_weights)
+    gradient = np.empty_like(w)
+    loss = objective.log_loss(w, gradient, 2)
+    wanted, slope = Oracle(built, [X[b] for b in told], [y[b] for b in told]).log_loss(w)
+    assert loss == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+    assert_allclose(gradient, slope, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("case", ["two levels", "all parts, no bound", "everything there is", "three levels"])
@@ -364,6 +405,15 @@ def test_the_number_of_threads_changes_nothing(fitted):
     again = sc.HierarchicalCRF(NAMES, max_length=LIMITS, n_jobs=3, **FAST).fit(DATA, TARGETS)
     assert np.array_equal(again.model_.weights, fitted.model_.weights)
     assert again.predict(TEST) == fitted.predict(TEST)
+
+
+def test_steps_that_are_too_large_do_no_harm():
+    built, function, *_ = problem("two levels", 0, False)
+    assert function(np.full(built.n_weights, 1e200))[0] == np.inf
+    assert function(np.full(built.n_weights, np.nan))[0] == np.inf
+    settings = {"algorithm": "l2sgd", "calibration_eta": 1e120, "max_iterations": 3, "random_state": 0, "c2": 1e-3}
+    model = sc.HierarchicalCRF(NAMES, **settings, calibration_max_trials=3).fit(DATA[:5], TARGETS[:5])
+    assert np.isfinite(model.model_.weights).all()
 
 
 def test_l1_makes_weights_zero():

@@ -506,6 +506,19 @@ def test_batch_of_nothing():
     assert batch.marginals().labels[1].shape == (0, 2)
 
 
+@pytest.mark.parametrize("lengths", [[], [0], [1, 1, 1], [2, 0, 3]])
+def test_segments_of_unbounded_levels_are_as_long_as_the_longest_sequence(lengths):
+    n, longest = sum(lengths), max([*lengths, 1])
+    persist = [sc.Persistence(inside=np.zeros((n, s))) for s in (1, 2, 3)]
+    edges = [np.zeros((1, 2)), np.zeros((2, 3))]
+    offsets = np.cumsum([0, *lengths])
+    batch = sc.NestedBatch(persist, [np.zeros((1, 2, 2)), np.zeros((2, 3, 3))], edges, edges, offsets)
+    answer = batch.marginals()
+    assert [a.shape for a in answer.segments] == [(n, longest, s) for s in (1, 2, 3)]
+    for d in range(3):
+        assert_allclose(answer.segments[d].sum(), answer.boundaries[d].sum(), rtol=0, atol=1e-12)
+
+
 def test_batch_constraints_name_level_sequence_and_position():
     batch = make_batch([4, 5])
     ends = np.full(9, -1)

@@ -112,9 +112,9 @@ class NestedMarginals:
 
 def _segments(core: NestedCore, n_jobs: int) -> list[Floats]:
     """Free levels do not keep segments: they are asked of the general recursion."""
-    longest = core.longest
-    levels = [v if v.max_length is not None else replace(v, max_length=max(longest, 1)) for v in core.levels]
-    whole = replace(core, levels=tuple(levels), general=True) if any(core.free) else core
+    longest = max(core.longest, 1)
+    levels = [v if v.max_length is not None else replace(v, max_length=longest) for v in core.levels]
+    whole = replace(core, levels=tuple(levels), general=True)
     answer = whole.posteriors(n_jobs, spans=[d > 0 for d in range(core.n_levels)], cliques=None, parts=False)
     found: list[Floats] = answer["spans"]
     bound = core.levels[0].max_length
@@ -424,12 +424,12 @@ class NestedLattice(Lattice[Nesting, NestedMarginals]):
     children : list of bool (S_d, S_{d+1}), optional
         Which states of level d + 1 may lie inside which of level d; None: all. States may be shared.
 
-    Everything is exact (asymmetric inside-outside, paper 000, section 4). A level is *free* if its persistence is a plain
-    sum over time steps and no bound matters; inference runs by blocks from a timed level (or the root) over the free ones
-    below it to the next timed one (`docs/concepts/nested.md`). With K the number of stacks of states of a block that
-    `children` allows (S_d S_{d+1} without free levels), a block between timed levels d and e costs O(T M_d (M_e K + K S))
-    time, that of the root O(T (M_e K + K S)); known boundaries leave out what they exclude. Memory beside the scores: 2 T M_d
-    S_d doubles for each timed level, T M_e K for each block, 4 T K for the root's.
+    Everything is exact (asymmetric inside-outside, paper 000, section 4). A level is *free* if its persistence is a
+    plain sum over time steps and no bound matters; inference runs by blocks, from a timed level (or the root) over the
+    free ones below it to the next timed one (`docs/concepts/nested.md`). With K the stacks of states of a block
+    that `children` allows (S_d S_{d+1} without free levels), the block between timed levels d and e costs
+    O(T M_d (M_e K + K S)) time, that of the root O(T (M_e K + K S)); what known boundaries exclude is left out. Memory
+    beside the scores: 2 T M_d S_d doubles for each timed level, T M_e K for each block, 4 T K for the root's.
     """
 
     _batch: NestedBatch

@@ -288,7 +288,7 @@ class NestedCore:
         def part(array: Floats | None) -> Floats | None:
             return np.zeros(array.shape) if parts and array is not None else None
 
-        bounds = [n if v.max_length is None else v.max_length for v in self.levels]
+        bounds = [max(self.longest, 1) if v.max_length is None else v.max_length for v in self.levels]
         out: dict[str, Any] = {
             "log_partition": np.empty(len(self.offsets) - 1),
             "labels": [np.zeros((n, s)) for s in sizes],

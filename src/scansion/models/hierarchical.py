@@ -108,6 +108,8 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
     `predict` returns a dict level -> list of `Segment` per sequence, and takes what is known as `constraints`, in the
     form of y. There is no `predict_compressed`: trajectories are defined for chains and segments, not for trees.
 
+    With `sample_weight`, sequences of equal weight are computed together: many different weights are slow.
+
     Examples
     --------
     >>> X = [[{"w": w} for w in "we eat fish . we sleep".split()]]

@@ -1,5 +1,6 @@
 """Features and weights of `HierarchicalCRF`.
 
-`model` from encoded sequences to lattices and from expectations back to weights; `occurrences` what targets say of
-features; `build` which features there are; `objective` for training; `packing` for files.
+`parameters` the estimator's, checked; `inputs` encoded sequences; `occurrences` what targets say of features; `build`
+which features there are; `model` from sequences to lattices and from expectations back to weights; `objective` for
+training; `checks` of targets; `packing` for files.
 """

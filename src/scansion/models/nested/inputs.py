@@ -128,6 +128,23 @@ class NestedInputs:
         found: Entries = self._cache["tokens"]
         return found
 
+    @property
+    def following(self) -> Entries:
+        """At each token the attributes of the next one in its sequence, at the last none."""
+        if "following" not in self._cache:
+            data, n = self.data, self.data.n_tokens
+            last = np.zeros(n, np.bool_)
+            last[data.offsets[1:][np.diff(data.offsets) > 0] - 1] = True
+            next_one = np.flatnonzero(~last) + 1
+            counts = np.zeros(n, np.int64)
+            counts[~last] = np.diff(data.token_offsets)[next_one]
+            _, chosen = _gather(data.token_offsets, next_one)
+            offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+            values = None if data.values is None else data.values[chosen]
+            self._cache["following"] = Entries(offsets, data.ids[chosen], values, len(data.vocabulary))
+        found: Entries = self._cache["following"]
+        return found
+
     def spans(self, level: int, max_length: int, attributes: int) -> tuple[Ints, Entries]:
         """Spans of a level that have attributes, as row * M + length - 1 ascending (n,), and their attributes."""
         if level not in self._cache:

@@ -36,7 +36,7 @@ import numpy as np
 from scansion.data import Vocabulary
 from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.nested import NestedBatch, Persistence
-from scansion.models.nested.inputs import NestedInputs, Table
+from scansion.models.nested.inputs import Entries, NestedInputs, Table
 
 __all__ = ["CLIQUES", "PERSISTENCE", "Block", "Level", "NestedModel", "product"]
 
@@ -205,10 +205,17 @@ class NestedModel:
 
     # ---- scores ------------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def _entries(block: Block, inputs: NestedInputs) -> Entries:
+        """The attributes that a block reads at each row: transitions stand where their left child ends."""
+        return inputs.following if block.part == "transition" else inputs.tokens
+
     def _products(self, inputs: NestedInputs, n_jobs: int) -> dict[tuple[int, str], Floats]:
         """(N, width) the scores that each part has from token attributes."""
         return {
-            (block.level, block.part): inputs.tokens.scores(self.table(block), self.weights[where], n_jobs)
+            (block.level, block.part): self._entries(block, inputs).scores(
+                self.table(block), self.weights[where], n_jobs
+            )
             for block, where in self.parts()
             if block.tokens and len(block.index)
         }
@@ -251,9 +258,8 @@ class NestedModel:
         varying = products.get((k, part))
         if varying is None:
             return scores
-        if part == "transition":  # read where the right child begins, at index t its left neighbour ends
-            varying = np.concatenate([varying[1:], np.zeros((1, varying.shape[1]))])[: len(varying)]
-        return varying.reshape(len(varying), *shape) + scores
+        varying += scores.ravel()
+        return varying.reshape(len(varying), *shape)
 
     def batch(self, inputs: NestedInputs, n_jobs: int) -> NestedBatch:
         """The lattices of encoded sequences under the weights; the root is level 0."""
@@ -281,13 +287,14 @@ class NestedModel:
             if not len(block.index):
                 continue
             if block.tokens:
-                totals = inputs.tokens.counts(self.table(block), self._counts(block, expected, inputs), n_jobs)
+                counts = self._counts(block, expected)
+                totals = self._entries(block, inputs).counts(self.table(block), counts, n_jobs)
             else:
                 totals = self._totals(block, expected, inputs, n_jobs)
             out[where] += sign * totals
 
-    def _counts(self, block: Block, expected: Any, inputs: NestedInputs) -> Floats:
-        """(N, width) how often each column of a block counts at each token."""
+    def _counts(self, block: Block, expected: Any) -> Floats:
+        """(N, width) how often each column of a block counts at each row."""
         k, part = block.level, block.part
         if part in PERSISTENCE:
             persist = expected.persist[k + 1]
@@ -296,13 +303,8 @@ class NestedModel:
                 return inner
             counts: Floats = {"inside": persist.inside, "start": persist.start, "end": persist.stop}[part]
             return counts
-        if part == "transition":
-            left = expected.transit[k].reshape(-1, block.width)
-            right = np.zeros((inputs.data.n_tokens, block.width))
-            right[1:] = left[: len(right) - 1]
-            right[inputs.data.offsets[:-1][np.diff(inputs.data.offsets) > 0]] = 0.0  # nothing is left of it
-            return right
-        clique: Floats = (expected.init if part == "initialisation" else expected.end)[k].reshape(-1, block.width)
+        which = {"transition": expected.transit, "initialisation": expected.init, "ending": expected.end}
+        clique: Floats = which[part][k].reshape(-1, block.width)
         return clique
 
     def _totals(self, block: Block, expected: Any, inputs: NestedInputs, n_jobs: int) -> Floats:

@@ -30,6 +30,11 @@ from scansion.models.nested.occurrences import Occurrences, find, span_entries
 __all__ = ["Held", "NestedObjective", "configuration_features"]
 
 _AVERAGES = 32  # weights that a pass adds to the mean
+_LARGEST = 1e100  # a weight whose scores the lattices take
+
+
+def _astray(weights: Floats) -> bool:
+    return not bool((np.abs(weights) < _LARGEST).all())
 
 
 class Held:
@@ -173,9 +178,7 @@ class NestedObjective:
                     first += len(inputs)
 
     def _rows(self, sequences: Ints) -> Ints:
-        offsets = self.inputs.data.offsets
-        pieces = [np.arange(offsets[b], offsets[b + 1]) for b in sequences.tolist()]
-        return np.concatenate([*pieces, np.zeros(0, np.int64)]).astype(np.int64)
+        return _gather(self.inputs.data.offsets, sequences)[1]
 
     def impossible(self) -> tuple[int, int] | None:
         """The first sequence that what is known leaves without a tree, and how far one gets; None: there is none."""
@@ -201,7 +204,10 @@ class NestedObjective:
         return part.weight * total
 
     def log_loss(self, weights: Floats, gradient: Floats, n_jobs: int) -> float:
-        """The loss; its gradient (W,) is written to `gradient`."""
+        """The loss; its gradient (W,) is written to `gradient`. Infinite where a search for weights went astray."""
+        if _astray(weights):
+            gradient.fill(np.nan)
+            return np.inf
         model = self.model.weighted(weights)
         np.negative(self.counts, out=gradient)
         loss = -float(np.sum(self.counts * weights))
@@ -236,6 +242,8 @@ class NestedObjective:
 
     def _batch_loss(self, weights: Floats, sequences: Ints, out: Floats) -> float:
         """Loss and gradient of some sequences."""
+        if _astray(weights):
+            return np.inf
         model, loss = self.model.weighted(weights), 0.0
         value = self.weight[sequences]
         for complete in (True, False):
