@@ -87,11 +87,12 @@ $(VENV)/.tools: pyproject.toml | check-tools
 	@$(BIN)/python -m pip install $(PIP_QUIET) --group dev
 	@touch $@
 
-# Type checkers look for the stub beside the sources, hence the copy.
+# Type checkers look for the stub beside the sources, hence the copy; bytecode makes the command start sooner.
 $(VENV)/.built: $(VENV)/.tools $(NATIVE) | check-tools
 	@echo "build: compiling scansion and installing it into $(VENV) (editable)"
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install $(PIP_QUIET) --no-build-isolation $(CI_FLAGS) -e .
 	@cp "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/scansion/_core.pyi" src/scansion/
+	@$(BIN)/python -m compileall -q src/scansion
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.tools | $(VENV)/.built

@@ -93,12 +93,11 @@ def train(X: list[Any], y: list[Any], **parameters: Any) -> tuple[Any, dict[str,
     """A `scansion.CRF` and the same figures."""
     import scansion
 
-    candidates = scansion.CRF(max_iterations=0).fit(X, y).model_.n_weights  # before L1 drops any
     begin, busy = time.perf_counter(), time.process_time()
     model = scansion.CRF(**parameters).fit(X, y)
     log = model.training_log_
     figures = {
-        "features": candidates,
+        "features": model.model_.n_weights,
         "active": model.size_,
         "loss": model.loss_,
         "iterations": len(log),
@@ -118,10 +117,12 @@ def run(options: Options) -> Report:
         f"Training from raw attributes on {options.jobs} thread(s), python-crfsuite on one; F1 on the test part:",
         ["penalty", "library", "features", "not zero", "loss", "iterations", "seconds", "processor time", "F1"],
     )
+    features = train(X, y, max_iterations=1)[1]["features"]  # before L1 drops any
     with tempfile.TemporaryDirectory() as directory:
         for name, penalty in PENALTIES.items():
             tagger, peer = train_peer(X, y, Path(directory) / name, **penalty, **limit)
             model, ours = train(X, y, n_jobs=options.jobs, **penalty, **limit)
+            ours["features"] = features
             answers = {"python-crfsuite": [tagger.tag(tokens) for tokens in X_test], "scansion": model.predict(X_test)}
             for library, figures in (("python-crfsuite", peer), ("scansion", ours)):
                 f1 = segment_scores(truth, answers[library], scheme="conlleval").micro.f1

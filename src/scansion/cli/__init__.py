@@ -28,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     from scansion.cli.parser import build_parser
 
+    if "numpy" not in sys.modules:  # nothing here uses BLAS, whose threads take time to start
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         # --help before a verb is about all of them
