@@ -139,10 +139,8 @@ def verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]
     return dict(next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices)
 
 
-def _form(parser: argparse.ArgumentParser, tagging: bool = False) -> None:
-    """Options that say how a file is to be read; for tagging, the model says it unless they are given."""
-    group = parser.add_argument_group("the file" + (" (as in training, unless said otherwise)" if tagging else ""))
-    group.add_argument("--format", choices=FORMATS, help="what the file holds; by its name unless given")
+def _columns(group: Any) -> None:
+    """Options about columns of text."""
     group.add_argument(
         "--separator",
         type=_separator,
@@ -158,6 +156,13 @@ def _form(parser: argparse.ArgumentParser, tagging: bool = False) -> None:
         help="the column of the labels, from 0 on or =-1 for the last (default); two (--labels 2,3) are two levels, "
         "the outer one first",
     )
+
+
+def _form(parser: argparse.ArgumentParser, tagging: bool = False) -> None:
+    """Options that say how a file is to be read; for tagging, the model says it unless they are given."""
+    group = parser.add_argument_group("the file" + (" (as in training, unless said otherwise)" if tagging else ""))
+    group.add_argument("--format", choices=FORMATS, help="what the file holds; by its name unless given")
+    _columns(group)
 
 
 def _train(parser: argparse.ArgumentParser) -> None:
@@ -286,20 +291,7 @@ def _convert(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--from-scheme", choices=SCHEMES, default="auto", help="default: guessed from the first sequences"
     )
-    group.add_argument(
-        "--separator",
-        type=_separator,
-        metavar="TEXT",
-        help="between columns: tab, comma, or any text; default: spaces and tabs",
-    )
-    group.add_argument("--comment", metavar="PREFIX", help="pass over lines that begin so, as '#'")
-    group.add_argument(
-        "--labels",
-        type=_numbers,
-        action="append",
-        metavar="COLUMN",
-        help="the column(s) of the labels (default: =-1, the last)",
-    )
+    _columns(group)
     group.add_argument("--no-labels", action="store_true", help="there are no labels")
     group = parser.add_argument_group("what is written")
     group.add_argument("--to", dest="target_format", choices=FORMATS, help="by its name unless given")
