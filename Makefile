@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 ASAN_BIN := $(ASAN_VENV)/bin
 PIP_QUIET := --quiet --disable-pip-version-check
 NATIVE := CMakeLists.txt $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' \))
+# An editable installation lists the modules: it is made again when one comes, goes or moves.
+MODULES := $(VENV)/.modules-$(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
 PARALLEL := -n auto --dist worksteal
 CI_FLAGS := $(if $(CI),-C cmake.define.SCANSION_WERROR=ON)
 
@@ -88,7 +90,11 @@ $(VENV)/.tools: pyproject.toml | check-tools
 	@touch $@
 
 # Type checkers look for the stub beside the sources, hence the copy; bytecode makes the command start sooner.
-$(VENV)/.built: $(VENV)/.tools $(NATIVE) | check-tools
+$(MODULES): $(VENV)/.tools
+	@rm -f $(VENV)/.modules-*
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.tools $(MODULES) $(NATIVE) | check-tools
 	@echo "build: compiling scansion and installing it into $(VENV) (editable)"
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install $(PIP_QUIET) --no-build-isolation $(CI_FLAGS) -e .
 	@cp "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/scansion/_core.pyi" src/scansion/

@@ -150,7 +150,8 @@ def flat_models() -> Iterator[tuple[str, Callable[[], Any], list[Any], list[Any]
     yield "crf L1", lambda: sc.CRF(c1=0.3, c2=0.01, max_iterations=30), X, labels
     yield "crf partial", lambda: sc.CRF(2, c2=(0.1, 1.0), max_iterations=20), X, partial
     yield "crf dense", lambda: sc.CRF(c2=0.2, max_iterations=20), dense, labels
-    yield "crf all", lambda: sc.CRF(all_possible_states=True, all_possible_transitions=True, max_iterations=9), X, labels
+    everything = {"all_possible_states": True, "all_possible_transitions": True}
+    yield "crf all", lambda: sc.CRF(max_iterations=9, **everything), X, labels
     tied = {"attribute_orders": {"a": (0, 1, 2)}, "bias_order": 1}
     for engine in ("automaton", "sum-difference"):
         yield f"crf tied {engine}", lambda e=engine: sc.CRF(2, engine=e, max_iterations=9, **tied), X, labels
@@ -190,7 +191,8 @@ def nested_models() -> Iterator[tuple[str, Callable[[], Any], list[Any], list[An
     cells = {"low": lambda x, u, v: {f"n={v - u}": 1.5, "first": x[u]["a"]}}
     spans = {"max_length": {"low": 3}, "segment_features": cells}
     yield "nested spans", lambda: sc.HierarchicalCRF(levels, transitions="seen", **spans, **few), X, y
-    yield "nested asgd", lambda: sc.HierarchicalCRF(levels, algorithm="asgd", batch_size=1, max_iterations=3), X, partial
+    online = {"algorithm": "asgd", "batch_size": 1, "max_iterations": 3}
+    yield "nested asgd", lambda: sc.HierarchicalCRF(levels, **online), X, partial
     yield "nested weights", lambda: sc.HierarchicalCRF(levels, c1={"up": 0.1}, c2=0.2, max_iterations=9), X, y
 
 

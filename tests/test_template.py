@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from scansion import _core
 from scansion.data import Dataset, Vocabulary
+from scansion.features.templates import BUILT_IN, Template
 from scansion.reference import template as reference
-from scansion.template import BUILT_IN, Template
 
 # the sentence of CRF++'s documentation
 CHUNKS = [

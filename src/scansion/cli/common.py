@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 
 from scansion.cli import UsageError
 from scansion.cli.parser import labels_given
+from scansion.features.templates import BUILT_IN, Template
 from scansion.formats.base import FormatError, format_of
-from scansion.reading import Reading
-from scansion.template import BUILT_IN, Template
+from scansion.formats.reading import Reading
 
 __all__ = ["check_target", "given_template", "load_model", "note", "open_output", "reading_for", "write_text"]
 

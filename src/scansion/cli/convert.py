@@ -11,6 +11,7 @@ from scansion.cli import UsageError
 from scansion.cli.common import check_target, given_template, open_output
 from scansion.cli.parser import labels_given
 from scansion.data import Vocabulary
+from scansion.features.templates import Template
 from scansion.formats import Block, FormatError, Reading, format_of, read
 from scansion.formats.base import shown
 from scansion.formats.blocks import cut, strings
@@ -18,7 +19,6 @@ from scansion.formats.crfsuite import write_item
 from scansion.formats.jsonlines import Levels, Spans
 from scansion.formats.targets import OUTSIDE, detect
 from scansion.schemes import convert, encode, segments
-from scansion.template import Template
 
 __all__ = ["run"]
 

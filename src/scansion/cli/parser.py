@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from scansion.reading import FORMATS
-from scansion.template import BUILT_IN, DIALECTS
+from scansion.features.templates import BUILT_IN, DIALECTS
+from scansion.formats.reading import FORMATS
 
 __all__ = ["build_parser", "verbs"]
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from scansion.data import Dataset
+from scansion.features.templates import Template
 from scansion.formats import Block, Reading
-from scansion.template import Template
 
 __all__ = ["Tagger"]
 

@@ -12,11 +12,11 @@ from scansion.cli import UsageError
 from scansion.cli.common import check_target, given_template, note
 from scansion.cli.parser import labels_given
 from scansion.data import Dataset, Vocabulary
+from scansion.features.templates import BUILT_IN, Template
 from scansion.formats import Block, FormatError, Reading, format_of, read
 from scansion.formats.base import shown
 from scansion.formats.jsonlines import Levels, Spans
 from scansion.formats.targets import detect, labels_of, segments_of
-from scansion.template import BUILT_IN, Template
 
 __all__ = ["run"]
 

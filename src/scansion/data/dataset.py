@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion import _core
 from scansion._core import Vocabulary
-from scansion.lattice import checks
 
 if TYPE_CHECKING:
     from pathlib import Path

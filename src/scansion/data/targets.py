@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion.data.trajectory import Trajectory
-from scansion.lattice import checks
 from scansion.segments import Segment
 
 __all__ = ["Targets", "encode_labels", "encode_segments"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from scansion import schemes
+from scansion._checks import Floats
 from scansion.display.sequence import Span
-from scansion.lattice.checks import Floats
 from scansion.segments import ByLevel
 
 __all__ = ["as_columns", "as_levels"]

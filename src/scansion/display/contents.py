@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion.display.graph import Edge, Graph
-from scansion.lattice import checks
 from scansion.lattice.patterns import BOS, EOS
 
 __all__ = ["AttributePattern", "Features", "LevelReport", "Lengths", "ReportData", "Transitions", "Tree", "gather"]

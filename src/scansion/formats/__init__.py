@@ -18,6 +18,6 @@ from __future__ import annotations
 
 from scansion.formats.base import FormatError, format_of, open_binary
 from scansion.formats.blocks import Block, read
-from scansion.reading import FORMATS, Reading
+from scansion.formats.reading import FORMATS, Reading
 
 __all__ = ["FORMATS", "Block", "FormatError", "Reading", "format_of", "open_binary", "read"]

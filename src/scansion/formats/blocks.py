@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from scansion import _core
 from scansion.data import Dataset, Vocabulary, encode
+from scansion.features.templates import Template
 from scansion.formats.base import FormatError, lines, open_binary, without_mark
-from scansion.reading import Reading
-from scansion.template import Template
+from scansion.formats.reading import Reading
 
 __all__ = ["Block", "cut", "read", "strings"]
 

@@ -2,7 +2,7 @@
 
 `chain` one label per position; `segment` segments with labels; `patterns` the automaton under both; `nested` segments
 inside segments, `nested_scores` their scores; `constraints` partial knowledge; `base` the questions every lattice
-answers; `cores` the two engines of flat lattices; `checks` the border.
+answers; `cores` the two engines of flat lattices.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from scansion.lattice import checks
-from scansion.lattice.checks import Floats, Ints
+from scansion import _checks as checks
+from scansion._checks import Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.cores import Core, Packed
 

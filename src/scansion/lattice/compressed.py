@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import _core
-from scansion.lattice import checks
+from scansion._checks import Bools, Floats, Ints
 from scansion.lattice.base import Batch
-from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.cores import Core, DenseCore, PatternCore
 from scansion.lattice.patterns import PatternAutomaton

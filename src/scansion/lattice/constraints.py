@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion import _core
-from scansion.lattice import checks
-from scansion.lattice.checks import Bools, Ints
+from scansion._checks import Bools, Ints
 
 __all__ = ["Constraints"]
 

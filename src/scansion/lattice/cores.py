@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from scansion import _core
-from scansion.lattice.checks import Bools, Floats, Ints
+from scansion._checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.patterns import PatternAutomaton
 

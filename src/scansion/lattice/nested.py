@@ -15,9 +15,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from scansion.lattice import checks
+from scansion import _checks as checks
+from scansion._checks import Floats, Ints
 from scansion.lattice.base import Batch, Lattice
-from scansion.lattice.checks import Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.cores import Packed
 from scansion.lattice.nested_scores import Level, NestedCore, NestedScores, Persistence, parse

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import _core
-from scansion.lattice import checks
-from scansion.lattice.checks import Bools, Floats, Ints
+from scansion._checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.cores import Packed
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion import _core
-from scansion.lattice import checks
 
 __all__ = ["BOS", "EOS", "Pattern", "PatternAutomaton"]
 

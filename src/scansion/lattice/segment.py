@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scansion.lattice import checks
+from scansion import _checks as checks
+from scansion._checks import Floats, Ints
 from scansion.lattice.base import Batch, Lattice
-from scansion.lattice.checks import Floats, Ints
 from scansion.lattice.cores import PatternCore
 from scansion.lattice.patterns import automaton
 from scansion.segments import Segment

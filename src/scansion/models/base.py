@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion import _core, model_file
+from scansion._checks import Floats, Ints
 from scansion.data import Targets, Vocabulary, encode
-from scansion.lattice import checks
-from scansion.lattice.checks import Floats, Ints
+from scansion.features.spans import Cells
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.patterns import Pattern
-from scansion.models.flat import PARTS, Cells, FlatModel, Inputs, constrained, constraints
+from scansion.models.flat import PARTS, FlatModel, Inputs, constrained, constraints
 from scansion.models.learner import Learner, cut, sequence_weights
 from scansion.models.packing import pack, unpack
 from scansion.models.trajectories import TrajectoryAnswers, check_possible

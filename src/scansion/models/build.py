@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion import _core
+from scansion._checks import Bools, Floats, Ints
 from scansion.data import Targets, Vocabulary
-from scansion.lattice import checks
-from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.patterns import BOS, EOS, Pattern
 from scansion.models.flat import PARTS, FlatModel, Inputs, Table, native_data
 from scansion.models.trajectories import label_candidates, passed_patterns

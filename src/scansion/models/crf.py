@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion.data import Targets, encode_labels
-from scansion.lattice import checks
 from scansion.models import engines
 from scansion.models.base import FlatEstimator
 from scansion.models.flat import Inputs, known_labels

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from scansion import _core
+from scansion._checks import Bools, Floats, Ints
 from scansion.data import Dataset, Targets, Vocabulary
+from scansion.features.spans import Cells
 from scansion.lattice.chain import ChainBatch
-from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.lattice.cores import DenseCore, PatternCore
 from scansion.lattice.patterns import BOS, EOS, Pattern, PatternAutomaton
@@ -28,23 +29,6 @@ PARTS = ("start", "inside", "end", "inner")
 Table = tuple[Ints, npt.NDArray[np.int32]]
 Numbers = npt.NDArray[np.int32]
 NamedWeight = tuple[str, str, float]
-
-
-@dataclass
-class Cells:
-    """Attributes of whole segments: for entry e, attribute ids[e] with values[e] on [start, start + length)."""
-
-    offsets: Ints
-    start: Numbers
-    length: Numbers
-    ids: Numbers
-    values: Floats
-
-    def take(self, first: int, last: int) -> Cells:
-        """Those of the sequences first .. last - 1."""
-        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
-        offsets = self.offsets[first : last + 1] - rows.start
-        return Cells(offsets, self.start[rows], self.length[rows], self.ids[rows], self.values[rows])
 
 
 @dataclass(frozen=True)

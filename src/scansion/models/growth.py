@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion.data import Dataset, encode
-from scansion.lattice import checks
 from scansion.models.build import _seen_patterns
 from scansion.models.flat import FlatModel
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import model_file
+from scansion._checks import Floats, Ints
 from scansion.data import LevelTargets, Targets, Vocabulary, encode, encode_levels, level_names
-from scansion.lattice import checks
-from scansion.lattice.checks import Floats, Ints
+from scansion.features.lengths import length_basis
+from scansion.features.spans import readable, span_cells
 from scansion.models.build import length_counts, matches
-from scansion.models.cells import readable, span_cells
 from scansion.models.learner import Learner, cut, sequence_weights
-from scansion.models.lengths import length_basis
 from scansion.models.nested.build import build, carry_over
 from scansion.models.nested.checks import check_targets
 from scansion.models.nested.inputs import NestedInputs

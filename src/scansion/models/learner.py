@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import model_file
-from scansion.lattice import checks
+from scansion._checks import Floats, Ints
+from scansion.formats.reading import Reading
 from scansion.lattice.base import Lattice
-from scansion.lattice.checks import Floats, Ints
 from scansion.models.estimator import Estimator, not_fitted
 from scansion.models.packing import json_value, storable
-from scansion.reading import Reading
 
 if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.training.learn import Development, Settings

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion.data import Vocabulary
-from scansion.lattice import checks
 from scansion.model_file import ModelFileError
 from scansion.models.flat import PARTS, FlatModel, Table
 

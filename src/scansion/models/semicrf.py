@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
+from scansion._checks import Floats, Ints
 from scansion.data import Targets, Vocabulary, encode_segments
-from scansion.lattice import checks
-from scansion.lattice.checks import Floats, Ints
+from scansion.features.lengths import length_basis
+from scansion.features.spans import Cells, functions, readable, span_cells
 from scansion.lattice.patterns import Pattern
 from scansion.models.base import FlatEstimator
 from scansion.models.build import known_segments, matches
-from scansion.models.cells import functions, readable, span_cells
-from scansion.models.flat import Cells
 from scansion.models.learner import cut
-from scansion.models.lengths import length_basis
 from scansion.segments import Segment
 
 __all__ = ["SemiCRF"]

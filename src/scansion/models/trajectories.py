@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from scansion import _core
+from scansion._checks import Floats, Ints
 from scansion.data import Targets, Trajectory
-from scansion.lattice.checks import Floats, Ints
 from scansion.lattice.patterns import Pattern
 
 __all__ = ["TrajectoryAnswers", "check_possible", "label_candidates", "passed_patterns"]

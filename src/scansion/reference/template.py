@@ -1,6 +1,6 @@
 """Expansion of feature templates, the specification: plain Python, one attribute at a time.
 
-The rules are those of `scansion.template`. It reads the text of a template by itself, and translates Wapiti's
+The rules are those of `scansion.features.templates`. It reads the text of a template by itself, and translates Wapiti's
 expressions into Python's.
 """
 

@@ -24,9 +24,9 @@ from typing import Any, get_args
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import _core
-from scansion.lattice import checks
-from scansion.lattice.checks import Floats, Ints
+from scansion._checks import Floats, Ints
 from scansion.training.history import dot
 from scansion.training.optimizers import LineSearch, lbfgs
 from scansion.training.progress import Progress

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from scansion._checks import Bools, Floats, Ints
 from scansion.data import LevelTargets, Vocabulary
-from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.models.build import _by_prefix
 from scansion.models.nested.inputs import NestedInputs
 from scansion.models.nested.model import CLIQUES, Block, Level, NestedModel

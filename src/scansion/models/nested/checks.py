@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from scansion._checks import Ints
 from scansion.data import LevelTargets
-from scansion.lattice.checks import Ints
 from scansion.models.nested.model import NestedModel
 from scansion.models.nested.occurrences import Occurrences
 

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from scansion import _core
+from scansion._checks import Floats, Ints
 from scansion.data import Dataset
 from scansion.data.dataset import _gather
-from scansion.lattice.checks import Floats, Ints
-from scansion.models.flat import Cells
+from scansion.features.spans import Cells
 
 __all__ = ["Entries", "NestedInputs", "Table"]
 

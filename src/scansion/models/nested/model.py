@@ -33,8 +33,8 @@ from typing import Any
 
 import numpy as np
 
+from scansion._checks import Bools, Floats, Ints
 from scansion.data import Vocabulary
-from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.nested import NestedBatch, Persistence
 from scansion.models.nested.inputs import Entries, NestedInputs, Table
 

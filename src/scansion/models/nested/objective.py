@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scansion import _core
+from scansion._checks import Bools, Floats, Ints
 from scansion.data import LevelTargets
 from scansion.data.dataset import _gather
-from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.lattice.constraints import Constraints
 from scansion.models.flat import known_labels
 from scansion.models.nested.inputs import NestedInputs

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scansion._checks import Bools, Floats, Ints
 from scansion.data import LevelTargets, Targets
-from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.models.nested.inputs import NestedInputs
 from scansion.models.nested.model import Level
 

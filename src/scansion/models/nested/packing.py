@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
+from scansion._checks import Bools, Floats, Ints
 from scansion.data import Vocabulary, level_names
-from scansion.lattice import checks
-from scansion.lattice.checks import Bools, Floats, Ints
 from scansion.model_file import ModelFileError
 from scansion.models.nested.model import CLIQUES, Block, Level, NestedModel
 from scansion.models.nested.parameters import ATTRIBUTE_PARTS

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion.data import level_names
-from scansion.lattice import checks
+from scansion.features.lengths import length_basis
+from scansion.features.spans import functions
 from scansion.models.build import _parsed
-from scansion.models.cells import functions
-from scansion.models.lengths import length_basis
 from scansion.models.nested.model import CLIQUES, PERSISTENCE
 
 __all__ = ["ATTRIBUTE_PARTS", "AUTO", "FREE", "NestedRules", "by_level"]

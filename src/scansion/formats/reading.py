@@ -25,7 +25,7 @@ class Reading(NamedTuple):
     labels : tuple of int
         Columns of the labels, one for each level, the outermost first; negative ones count from the end.
     template, dialect : str, or None
-        See `scansion.template`. None: attributes are given in the file.
+        See `scansion.features.templates`. None: attributes are given in the file.
     scheme : str, or None
         How labels mark segments (`scansion.schemes`); None: labels are taken as they are.
     """
@@ -46,8 +46,8 @@ class Reading(NamedTuple):
     @classmethod
     def from_json(cls, value: Any) -> Reading:
         """What `to_json` wrote; ValueError if it is something else. Nothing in a file is trusted."""
+        from scansion.features.templates import DIALECTS
         from scansion.schemes import SCHEMES
-        from scansion.template import DIALECTS
 
         if not isinstance(value, Mapping) or set(value) != set(cls._fields):
             raise ValueError("how to read files is not told in the form expected")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from scansion.lattice.checks import Floats
+from scansion._checks import Floats
 
 __all__ = ["length_basis"]
 

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from scansion._checks import Floats, Ints
 from scansion.data import Dataset, Vocabulary, encode
-from scansion.models.flat import Cells
 
-__all__ = ["functions", "readable", "span_cells"]
+__all__ = ["Cells", "functions", "readable", "span_cells"]
+
+Numbers = npt.NDArray[np.int32]
+
+
+@dataclass
+class Cells:
+    """Attributes of whole segments: for entry e, attribute ids[e] with values[e] on [start, start + length)."""
+
+    offsets: Ints
+    start: Numbers
+    length: Numbers
+    ids: Numbers
+    values: Floats
+
+    def take(self, first: int, last: int) -> Cells:
+        """Those of the sequences first .. last - 1."""
+        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
+        offsets = self.offsets[first : last + 1] - rows.start
+        return Cells(offsets, self.start[rows], self.length[rows], self.ids[rows], self.values[rows])
 
 
 def functions(name: str, given: Any) -> list[Callable[..., Any]]:
