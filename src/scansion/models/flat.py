@@ -435,10 +435,10 @@ def known_labels(targets: Targets, n_labels: int) -> Bools:
     return result
 
 
-def native_data(inputs: Inputs) -> _core.FlatData:
+def native_data(inputs: Inputs) -> _core.EncodedData:
     """Encoded sequences for the native code."""
     data, cells = inputs.data, inputs.cells
-    native = _core.FlatData(data.offsets, data.token_offsets, data.ids, data.values)
+    native = _core.EncodedData(data.offsets, data.token_offsets, data.ids, data.values)
     if cells is not None:
-        native.set_cells(cells.offsets, cells.start, cells.length, cells.ids, cells.values)
+        native.set_cells(0, cells.offsets, cells.start, cells.length, cells.ids, cells.values)
     return native
