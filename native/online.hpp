@@ -142,7 +142,7 @@ class OnlinePass {
     if (o_.average) sum_ = arrange(sum, own_sum_, sum_rows_);
     if (split_) mask_ = split_->mask();
     w_.mask = sum_.mask = mask_.data();
-    for (int64_t i = 0; i < threads; ++i) scores_.push_back(problem.scores(shared_));
+    for (int64_t i = 0; i < std::max<int64_t>(1, threads); ++i) scores_.push_back(problem.scores(shared_));
   }
 
   // Returns the summed loss: negative log likelihood, margin violation, wrong tokens, or suffered loss.

@@ -8,12 +8,7 @@ using MaybeDoubles = std::optional<Doubles>;
 using MaybeOut = std::optional<DoublesOut>;
 using Parts = std::tuple<MaybeDoubles, MaybeDoubles, MaybeDoubles, MaybeDoubles, MaybeDoubles>;
 
-std::vector<int64_t> with(std::vector<int64_t> values, bool more, int64_t value) {
-  if (more) values.push_back(value);
-  return values;
-}
-
-// Nested lattices, ragged. A bottom level that is free gets one more level of single steps below it.
+// Nested lattices, ragged.
 class NestedBatch {
  public:
   NestedBatch(Int64s offsets, std::vector<int64_t> sizes, std::vector<Bytes> children, std::vector<Doubles> transit,
@@ -31,8 +26,7 @@ class NestedBatch {
         allowed_(std::move(allowed)),
         low_(std::move(low)),
         high_(std::move(high)),
-        steps_(free.back()),
-        model_(with(sizes_, steps_, 1), masks(), flags(free)) {
+        model_(sizes_, masks(), std::vector<uint8_t>(free.begin(), free.end())) {
     zeros_.assign(static_cast<size_t>(sizes_.back()), 0.0);
     NestedView any = view(0);
     any.length = 0;  // tables by time are left to each sequence
@@ -64,6 +58,7 @@ class NestedBatch {
       if (g == 0) continue;
       const auto& [inside, start, stop, length, spans] = parts_[g];
       if (inside) level.inside = inside->data() + first * S;
+      level.inside_stride = S;
       if (start) level.start_stride = start->ndim() == 2 ? S : 0;
       if (start) level.start = start->data() + first * level.start_stride;
       if (stop) level.stop_stride = stop->ndim() == 2 ? S : 0;
@@ -76,10 +71,7 @@ class NestedBatch {
       v.init[g] = clique(init_[g - 1], 2, first);
       v.end[g] = clique(end_[g - 1], 2, first);
     }
-    if (steps_) {
-      v.levels[D].states = v.levels[D].longest = 1;
-      v.transit[D] = v.init[D] = v.end[D] = {zeros_.data(), 0};
-    }
+    if (model_.levels() > D) v.set_steps(D, zeros_.data());
     v.root = root_.data() + (size() ? i * sizes_[0] : 0);
     v.low = low_.data() + first;
     v.high = high_.data() + first;
@@ -94,17 +86,9 @@ class NestedBatch {
     return {array.data() + first * stride, stride};
   }
 
-  std::vector<const uint8_t*> masks() {
+  std::vector<const uint8_t*> masks() const {
     std::vector<const uint8_t*> out;
     for (const Bytes& mask : children_) out.push_back(mask.data());
-    ones_.assign(static_cast<size_t>(sizes_.back()), 1);
-    if (steps_) out.push_back(ones_.data());
-    return out;
-  }
-
-  std::vector<uint8_t> flags(const std::vector<bool>& free) const {
-    std::vector<uint8_t> out(free.begin(), free.end());
-    if (steps_) out.push_back(0);
     return out;
   }
 
@@ -117,8 +101,6 @@ class NestedBatch {
   Doubles root_;
   std::vector<std::optional<Bytes>> allowed_;
   Int64s low_, high_;
-  bool steps_;
-  std::vector<uint8_t> ones_;
   NestedModel model_;
   std::vector<double> zeros_;
   NestedFixed fixed_;

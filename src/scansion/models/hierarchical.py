@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scansion import _checks as checks
-from scansion import model_file
+from scansion import _core, model_file
 from scansion._checks import Floats, Ints
 from scansion.data import LevelTargets, Targets, Vocabulary, encode, encode_levels, level_names
 from scansion.features.lengths import length_basis
@@ -19,7 +19,7 @@ from scansion.models.nested.build import build, carry_over
 from scansion.models.nested.checks import check_targets
 from scansion.models.nested.inputs import NestedInputs
 from scansion.models.nested.model import CLIQUES, Level, NestedModel
-from scansion.models.nested.objective import Held, NestedObjective
+from scansion.models.nested.objective import Held, impossible, nested_objective
 from scansion.models.nested.packing import pack, unpack
 from scansion.models.nested.parameters import NestedRules, by_level
 from scansion.segments import ByLevel, Segment
@@ -108,8 +108,6 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
     `predict` returns for each sequence one list of `Segment` per level, found by place or by the level's name
     (``answer[0]``, ``answer["step"]``), and takes what is known as `constraints`, in the form of y. There is no
     `predict_compressed`: trajectories are defined for chains and segments, not for trees.
-
-    With `sample_weight`, sequences of equal weight are computed together: many different weights are slow.
 
     Examples
     --------
@@ -220,7 +218,7 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
 
     # ---- fit ---------------------------------------------------------------------------------------------------
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[NestedModel, NestedObjective, Ints]:
+    def _problem(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[NestedModel, _core.NestedObjective, Ints]:
         rules = self._rules()
         old: NestedModel | None = getattr(self, "model_", None) if self.warm_start else None
         if old is not None and [level.name for level in old.levels] != rules.levels:
@@ -246,8 +244,8 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
             carry_over(old, model)
         check_targets(model, targets, data.offsets)
         n_jobs = checks.jobs(self.n_jobs)
-        objective = NestedObjective(model, inputs, targets, weight, self.batch_size, n_jobs)
-        bad = objective.impossible()
+        objective = nested_objective(model, inputs, targets, weight, self.batch_size, n_jobs)
+        bad = impossible(objective, model, inputs, targets, n_jobs)
         if bad is not None:
             raise _no_tree(f"y[{bad[0]}]", bad[1])
         return model, objective, np.flatnonzero(targets.known)

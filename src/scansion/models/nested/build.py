@@ -97,7 +97,7 @@ def _blocks(rules: NestedRules, k: int, model: NestedModel, seen: Occurrences, i
     if len(level.basis_names):
         result.append(Block(k, "length", False, level.size, np.arange(len(level.basis_names) * level.size)))
     if inputs.cells[k] is not None:
-        _, _, entry, value = span_entries(level, k, seen, inputs)
+        entry, value = span_entries(level, k, seen, inputs)
         result.append(Block(k, "span", False, level.size, _seen_entries(entry, value, rules)))
     return result
 
@@ -119,7 +119,7 @@ def _attributes(
     if rules.all_possible_states and rules.min_freq <= 0:
         columns = np.flatnonzero(model.possible[k][part].ravel()) if part in CLIQUES else np.arange(width)
         return (np.flatnonzero(chosen)[:, None] * width + columns).ravel().astype(np.int64)
-    _, entry, value = inputs.tokens.expanded(*seen.of(k, part), width)
+    entry, value = inputs.tokens.expanded(*seen.of(k, part), width)
     index = _seen_entries(entry, value, rules)
     return index[chosen[index // width]]
 

@@ -1,11 +1,11 @@
-r"""The features and weights of a hierarchical model: scores of its lattices, and expectations back to weights.
+r"""The features and weights of a hierarchical model, and its lattices.
 
 Conventions
 -----------
 K named levels from the top down, S_k states each; above them the root, one state over the whole sequence, so that level
 k of the model is level k + 1 of its lattices. The parent's level of k is k - 1, S_{-1} = 1.
 
-The score of a tree is the sum over its cliques (paper 000, equations 6 to 11) of weighted features:
+The score of a tree is the sum over its cliques (paper 000, equations 68 to 71) of weighted features:
 
 =================  ===================================  ==========================================================
 part               clique                               features
@@ -33,15 +33,17 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _core
 from scansion._checks import Bools, Floats, Ints
 from scansion.data import Vocabulary
 from scansion.lattice.nested import NestedBatch, Persistence
-from scansion.models.nested.inputs import Entries, NestedInputs, Table
+from scansion.models.nested.inputs import NestedInputs
 
-__all__ = ["CLIQUES", "PERSISTENCE", "Block", "Level", "NestedModel", "product"]
+__all__ = ["CLIQUES", "PERSISTENCE", "Block", "Level", "NestedModel"]
 
 PERSISTENCE = ("inside", "start", "end", "inner")
 CLIQUES = ("transition", "initialisation", "ending")
+_PARTS = (*PERSISTENCE, *CLIQUES, "length", "span")  # by their numbers in native code
 
 _FLOATS_AT_ONCE = 30_000_000
 
@@ -111,12 +113,6 @@ class Block:
     def tokens(self) -> bool:
         """Whether the rows are attributes of tokens."""
         return not self.always and self.part not in ("length", "span")
-
-    def matrix(self, values: Floats, rows: int) -> Floats:
-        """(rows, width) the values at the entries, 0 elsewhere."""
-        result = np.zeros(rows * self.width)
-        result[self.index] = values
-        return result.reshape(rows, self.width)
 
 
 @dataclass
@@ -198,134 +194,58 @@ class NestedModel:
                 floats += block.width * (longest if block.part == "span" else 1)
         return max(1, _FLOATS_AT_ONCE // floats)
 
-    def table(self, block: Block) -> Table:
-        """The features of attributes of a block."""
-        tables = self._cache.setdefault("tables", {})
-        if block.key not in tables:
-            tables[block.key] = Table.of(block.index, self.rows(block), block.width)
-        found: Table = tables[block.key]
+    @property
+    def native(self) -> _core.NestedModel:
+        """The layout for the native code."""
+        if "native" not in self._cache:
+            bounds = [0 if level.max_length is None else level.max_length for level in self.levels]
+            masks = [
+                tuple(np.ascontiguousarray(mask).view(np.uint8) for mask in (child, *(may[part] for part in CLIQUES)))
+                for child, may in zip(self.children, self.possible, strict=True)
+            ]
+            native = _core.NestedModel(bounds, masks, self.n_weights)  # type: ignore[arg-type]  # four masks
+            for k, level in enumerate(self.levels):
+                native.set_basis(k, np.ascontiguousarray(level.basis))
+            for block, where in self.parts():
+                if len(block.index):
+                    rows = np.searchsorted(block.index, np.arange(self.rows(block) + 1) * block.width).astype(np.int64)
+                    columns = (block.index % block.width).astype(np.int32)
+                    put = native.set_always if block.always else native.set_features
+                    put(block.level, _PARTS.index(block.part), rows, columns, where.start)
+            self._cache["native"] = native
+        found: _core.NestedModel = self._cache["native"]
         return found
 
-    # ---- scores ------------------------------------------------------------------------------------------------
-
-    @staticmethod
-    def _entries(block: Block, inputs: NestedInputs) -> Entries:
-        """The attributes that a block reads at each row: transitions stand where their left child ends."""
-        return inputs.following if block.part == "transition" else inputs.tokens
-
-    def _products(self, inputs: NestedInputs, n_jobs: int) -> dict[tuple[int, str], Floats]:
-        """(N, width) the scores that each part has from token attributes."""
-        return {
-            (block.level, block.part): self._entries(block, inputs).scores(
-                self.table(block), self.weights[where], n_jobs
-            )
-            for block, where in self.parts()
-            if block.tokens and len(block.index)
-        }
-
-    def _persistence(
-        self, k: int, products: dict[tuple[int, str], Floats], inputs: NestedInputs, n_jobs: int
-    ) -> Persistence:
-        level = self.levels[k]
-        inside, start, stop, inner = (products.get((k, part)) for part in PERSISTENCE)
-        if inner is not None:
-            inside = inner if inside is None else inside + inner
-            start = -inner if start is None else start - inner
-        length: Floats | None = None
-        spans: Floats | None = None
-        for block, where in self.parts():
-            if block.level != k or block.always or not len(block.index):
-                continue
-            if block.part == "length":
-                weights = block.matrix(self.weights[where], len(level.basis))
-                length = product(level.basis.T, weights)
-            elif block.part == "span" and level.max_length is not None and inputs.cells[k] is not None:
-                n, longest = inputs.data.n_tokens, level.max_length
-                places, entries = inputs.spans(k, longest, len(level.cell_vocabulary))
-                scores = np.zeros((n * longest, level.size))
-                scores[places] = entries.scores(self.table(block), self.weights[where], n_jobs)
-                spans = scores.reshape(n, longest, level.size)
-        if level.max_length is None and length is not None:
-            inside = np.repeat(length, inputs.data.n_tokens, axis=0) if inside is None else inside + length
-            length = None
-        return Persistence(inside, start, stop, length, spans, level.max_length)
-
-    def _clique(self, k: int, part: str, products: dict[tuple[int, str], Floats]) -> Floats:
-        """Scores of transitions, initialisations or endings, with rows in front if attributes take part."""
-        shape = self.shape(k, part)
-        scores: Floats = np.zeros(shape)
-        for block, where in self.parts():
-            if block.key == (k, part, True):
-                scores = block.matrix(self.weights[where], 1).reshape(shape)
-        scores[~self.possible[k][part]] = -np.inf
-        varying = products.get((k, part))
-        if varying is None:
-            return scores
-        varying += scores.ravel()
-        return varying.reshape(len(varying), *shape)
+    # ---- lattices ----------------------------------------------------------------------------------------------
 
     def batch(self, inputs: NestedInputs, n_jobs: int) -> NestedBatch:
         """The lattices of encoded sequences under the weights; the root is level 0."""
-        products = self._products(inputs, n_jobs)
+        n = inputs.data.n_tokens
+        there = {(block.level, block.part) for block in self.blocks if not block.always and len(block.index)}
+
+        def array(k: int, parts: tuple[str, ...], shape: tuple[int, ...]) -> Floats | None:
+            """Zeros if level k has one of the parts."""
+            return np.zeros(shape) if any((k, part) in there for part in parts) else None
+
+        arrays: dict[str, list[Any]] = {name: [] for name in (*Persistence._fields[:-1], *CLIQUES)}
+        for k, level in enumerate(self.levels):
+            free, longest = level.max_length is None, level.max_length or 1
+            rows, spans = (n, level.size), (n, longest, level.size)
+            arrays["inside"].append(array(k, ("inside", "inner", *(("length",) if free else ())), rows))
+            arrays["start"].append(array(k, ("start", "inner"), rows))
+            arrays["stop"].append(array(k, ("end",), rows))
+            arrays["length"].append(None if free else array(k, ("length",), (longest, level.size)))
+            arrays["spans"].append(None if free or inputs.cells[k] is None else array(k, ("span",), spans))
+            for part in CLIQUES:
+                shape = self.shape(k, part)
+                arrays[part].append(np.zeros((n, *shape) if (k, part) in there else shape))
+        _core.nested_score_arrays(self.native, inputs.native, self.weights, *arrays.values(), n_jobs)
+        transit, init, end = (arrays[part] for part in CLIQUES)
         persist: list[Any] = [Persistence()]
-        transit, init, end = [], [], []
-        for k in range(len(self.levels)):
-            persist.append(self._persistence(k, products, inputs, n_jobs))
-            transit.append(self._clique(k, "transition", products))
-            init.append(self._clique(k, "initialisation", products))
-            end.append(self._clique(k, "ending", products))
+        for k, level in enumerate(self.levels):
+            parts = {name: arrays[name][k] for name in Persistence._fields[:-1]}
+            persist.append(Persistence(**parts, max_length=level.max_length))
         return NestedBatch(persist, transit, init, end, inputs.data.offsets, children=self.children, n_jobs=n_jobs)
-
-    # ---- expectations ------------------------------------------------------------------------------------------
-
-    def gather(self, inputs: NestedInputs, expected: Any, out: Floats, sign: float, n_jobs: int) -> None:
-        """Add the expected value of each feature to `out` (W,), times `sign`.
-
-        Parameters
-        ----------
-        expected : NestedScores
-            Expected numbers, in the shapes of the scores that `batch` gave to the lattices.
-        """
-        for block, where in self.parts():
-            if not len(block.index):
-                continue
-            if block.tokens:
-                counts = self._counts(block, expected)
-                totals = self._entries(block, inputs).counts(self.table(block), counts, n_jobs)
-            else:
-                totals = self._totals(block, expected, inputs, n_jobs)
-            out[where] += sign * totals
-
-    def _counts(self, block: Block, expected: Any) -> Floats:
-        """(N, width) how often each column of a block counts at each row."""
-        k, part = block.level, block.part
-        if part in PERSISTENCE:
-            persist = expected.persist[k + 1]
-            if part == "inner":
-                inner: Floats = persist.inside - persist.start
-                return inner
-            counts: Floats = {"inside": persist.inside, "start": persist.start, "end": persist.stop}[part]
-            return counts
-        which = {"transition": expected.transit, "initialisation": expected.init, "ending": expected.end}
-        clique: Floats = which[part][k].reshape(-1, block.width)
-        return clique
-
-    def _totals(self, block: Block, expected: Any, inputs: NestedInputs, n_jobs: int) -> Floats:
-        """(n,) expected values of what is always on, of lengths and of spans."""
-        k, level = block.level, self.levels[block.level]
-        if block.always:
-            which = {"transition": expected.transit, "initialisation": expected.init, "ending": expected.end}
-            counts = which[block.part][k]
-            totals: Floats = counts.reshape(-1, block.width).sum(axis=0)[block.index]
-            return totals
-        persist = expected.persist[k + 1]
-        if block.part == "length":
-            free = level.max_length is None
-            by_length = persist.inside.sum(axis=0)[None] if free else persist.length
-            return product(level.basis, by_length).ravel()[block.index]
-        assert level.max_length is not None
-        places, entries = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
-        return entries.counts(self.table(block), persist.spans.reshape(-1, level.size)[places], n_jobs)
 
     # ---- names -------------------------------------------------------------------------------------------------
 
@@ -358,9 +278,3 @@ class NestedModel:
             entries = block.index[chosen].tolist()
             for entry, weight in zip(entries, self.weights[where][chosen].tolist(), strict=True):
                 yield block, rows[entry // block.width], columns[entry % block.width], weight
-
-
-def product(a: Floats, b: Floats) -> Floats:
-    """Product of two small matrices, whose sums do not depend on NumPy's BLAS."""
-    result: Floats = np.einsum("ij,jk->ik", a, b)
-    return result

@@ -1,4 +1,4 @@
-"""Where cliques of known labels occur in targets: what complete sequences count, and what features are seen at all.
+"""Where cliques of known labels occur in targets: which features are seen at all.
 
 An occurrence of a part at a level is a row (a token, or a span) and a column of the part's block; see
 `scansion.models.nested.model`.
@@ -115,20 +115,13 @@ class Occurrences:
         return start[whole], (stop - start + 1)[whole], child.label[start[whole]]
 
 
-def span_entries(level: Level, k: int, seen: Occurrences, inputs: NestedInputs) -> tuple[Ints, Ints, Ints, Floats]:
-    """Attributes of the known segments of a level that have some.
-
-    Returns
-    -------
-    start : first tokens of these segments
-    number, entry, value
-        As in `Entries.expanded`.
-    """
+def span_entries(level: Level, k: int, seen: Occurrences, inputs: NestedInputs) -> tuple[Ints, Floats]:
+    """Attributes of the known segments of a level, as `Entries.expanded` gives them."""
     assert level.max_length is not None
-    places, entries = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
+    places, entries = inputs.spans(k, level.max_length)
     start, length, label = seen.segments(k)
     place, there = find(places, start * level.max_length + length - 1)
-    return start[there], *entries.expanded(place[there], label[there], level.size)
+    return entries.expanded(place[there], label[there], level.size)
 
 
 def find(among: Ints, wanted: Ints) -> tuple[Ints, Bools]:
