@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import scansion as sc
+from scansion import _core
 from scansion.training.optimizers import gradient_check
 
 
@@ -132,7 +133,7 @@ def test_loss_and_gradient_of_any_settings(seed):
     except ValueError as error:
         assert "leaves no tree" in str(error)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("scansion.models.nested.objective.NestedObjective.impossible", lambda self: None)
+            patch.setattr("scansion.models.hierarchical.impossible", lambda *args: None)
             built = model._problem(X, y)[0]
         wrong = int(str(error)[2])  # y[.]
         assert not any(Oracle(built, [X[wrong]], [y[wrong]]).rows[0][2])
@@ -462,10 +463,8 @@ def test_development_data_and_progress(capsys):
 
 
 def test_an_interrupt_keeps_the_weights(monkeypatch):
-    from scansion.models.nested.objective import NestedObjective
-
     calls = []
-    whole = NestedObjective.log_loss
+    whole = _core.NestedObjective.log_loss
 
     def interrupted(self, *args):
         calls.append(1)
@@ -473,7 +472,7 @@ def test_an_interrupt_keeps_the_weights(monkeypatch):
             raise KeyboardInterrupt
         return whole(self, *args)
 
-    monkeypatch.setattr(NestedObjective, "log_loss", interrupted)
+    monkeypatch.setattr(_core.NestedObjective, "log_loss", interrupted)
     model = sc.HierarchicalCRF(NAMES, max_length=LIMITS).fit(DATA[:8], TARGETS[:8])
     assert "nterrupt" in model.message_ and np.abs(model.model_.weights).max() > 0
     assert model.predict(TEST[:1])
