@@ -63,7 +63,7 @@ class Tagger:
         classes = list(self.model.classes_.values())
         levels = []
         for k, labels in enumerate(classes):
-            targets = segment_constraints(labels_of(block, True, self.scheme, k), self.scheme or "plain", labels)
+            targets = segment_constraints(labels_of(block, True, self.scheme, k), self.scheme or "plain", labels).level
             assert targets.ends is not None
             inner = k == len(classes) - 1
             # above the bottom, neighbours outside are one segment
@@ -99,7 +99,7 @@ class Tagger:
             found = batch.marginals().labels
             return [found[1:] if self.kind == "hierarchical" else [found]]  # without the root
 
-        blocks = [[np.zeros((0, len(labels))) for labels in self.classes], *self.model._ask(data, tables, known)]
+        blocks = [[np.zeros((0, len(labels))) for labels in self.classes], *self.model.ask(data, tables, known)]
         return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
     def rows(self, config: Any, size: int) -> Levels:
