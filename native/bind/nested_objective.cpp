@@ -6,7 +6,9 @@ namespace scansion {
 namespace {
 
 using Masks = std::tuple<Bytes, Bytes, Bytes, Bytes>;
-using MaybeOuts = std::vector<std::optional<DoublesOut>>;
+using MaybeOut = std::optional<DoublesOut>;
+using Persistence = std::tuple<MaybeOut, MaybeOut, MaybeOut, MaybeOut, MaybeOut>;  // as NestedBatch takes it
+using Cliques = std::tuple<DoublesOut, DoublesOut, DoublesOut>;                     // transit, init, end
 
 // Keeps the arrays behind a NestedModelView alive.
 class NestedModelArrays {
@@ -89,17 +91,19 @@ class NestedObjectiveArrays {
   std::unique_ptr<NestedObjective> objective_;
 };
 
-void score_arrays(NestedModelArrays& model, const DataArrays& data, const Doubles& w, const MaybeOuts& inside,
-                  const MaybeOuts& start, const MaybeOuts& stop, const MaybeOuts& length, const MaybeOuts& spans,
-                  const MaybeOuts& transit, const MaybeOuts& init, const MaybeOuts& end, int64_t threads) {
+void score_arrays(NestedModelArrays& model, const DataArrays& data, const Doubles& w,
+                  const std::vector<Persistence>& persist, const std::vector<Cliques>& cliques, int64_t threads) {
   NestedScoreArrays out;
-  for (size_t k = 0; k < inside.size(); ++k)
-    out.levels.push_back({out_or_null(inside[k]),
-                          out_or_null(start[k]),
-                          out_or_null(stop[k]),
-                          out_or_null(length[k]),
-                          out_or_null(spans[k]),
-                          {out_or_null(transit[k]), out_or_null(init[k]), out_or_null(end[k])}});
+  for (size_t k = 0; k < persist.size(); ++k) {
+    const auto& [inside, start, stop, length, spans] = persist[k];
+    const auto& [transit, init, end] = cliques[k];
+    out.levels.push_back({out_or_null(inside),
+                          out_or_null(start),
+                          out_or_null(stop),
+                          out_or_null(length),
+                          out_or_null(spans),
+                          {transit.data(), init.data(), end.data()}});
+  }
   const NestedFeatures& features = model.features();
   nb::gil_scoped_release release;
   fill_scores(features, data.view(), w.data(), threads, out);
@@ -121,9 +125,8 @@ void bind_nested_objective(nb::module_& m) {
            nb::arg("columns"), nb::arg("base"), "The same for features that are always on: one row; parts 4 to 6.")
       .def("set_basis", &NestedModelArrays::set_basis, nb::arg("level"), nb::arg("basis"),
            "Functions of the length (n, M), without a bound (n, 1).");
-  m.def("nested_score_arrays", &score_arrays, nb::arg("model"), nb::arg("data"), nb::arg("w"), nb::arg("inside"),
-        nb::arg("start"), nb::arg("stop"), nb::arg("length"), nb::arg("spans"), nb::arg("transit"), nb::arg("init"),
-        nb::arg("end"), nb::arg("threads"), "Scores of all sequences by level, into the arrays that NestedBatch takes.");
+  m.def("nested_score_arrays", &score_arrays, nb::arg("model"), nb::arg("data"), nb::arg("w"), nb::arg("persist"),
+        nb::arg("cliques"), nb::arg("threads"), "Scores of all sequences by level, into the arrays that NestedBatch takes.");
   nb::class_<NestedObjectiveArrays> objective(m, "NestedObjective",
                                               "Objectives of a hierarchical model on encoded sequences and targets.");
   objective.def(nb::init<nb::object, nb::object, std::vector<Int32s>, std::vector<Int8s>,

@@ -125,23 +125,20 @@ class NestedModel(Model):
         persist, cliques = [], []
         for k, level in enumerate(self.levels):
             size, longest = level.size, level.max_length
-            persist.append(
-                Persistence(
-                    array(k, ("inside", "inner") if longest else ("inside", "inner", "length"), n, size),
-                    array(k, ("start", "inner"), n, size),
-                    array(k, ("end",), n, size),
-                    array(k, ("length",), longest, size) if longest else None,
-                    array(k, ("span",), n, longest, size) if longest and inputs.spans[k] is not None else None,
-                    longest,
-                )
-            )
-            shapes = {part: self.shape(k, part) for part in CLIQUES}
-            cliques.append([np.zeros((n, *s) if (k, part) in there else s) for part, s in shapes.items()])
-        transit, init, end = map(list, zip(*cliques, strict=True))
-        parts = map(list, zip(*(one[:-1] for one in persist), strict=True))  # all but the longest segment
-        _core.nested_score_arrays(self.native, inputs.native, self.weights, *parts, transit, init, end, n_jobs)
+            inside = array(k, ("inside", "inner") if longest else ("inside", "inner", "length"), n, size)
+            start, stop = array(k, ("start", "inner"), n, size), array(k, ("end",), n, size)
+            length = array(k, ("length",), longest, size) if longest else None
+            spans = array(k, ("span",), n, longest, size) if longest and inputs.spans[k] is not None else None
+            persist.append(Persistence(inside, start, stop, length, spans, longest))
+            shapes = [(part, self.shape(k, part)) for part in CLIQUES]
+            transit, init, end = (np.zeros((n, *s) if (k, part) in there else s) for part, s in shapes)
+            cliques.append((transit, init, end))
+        _core.nested_score_arrays(
+            self.native, inputs.native, self.weights, [one[:-1] for one in persist], cliques, n_jobs
+        )
         persist.insert(0, Persistence())  # of the root
-        return NestedBatch(persist, transit, init, end, inputs.data.offsets, children=self.children, n_jobs=n_jobs)
+        transits, inits, ends = map(list, zip(*cliques, strict=True))
+        return NestedBatch(persist, transits, inits, ends, inputs.data.offsets, self.children, n_jobs)
 
     def lattices(self, inputs: Any, n_jobs: int) -> NestedBatch:
         """The same."""
