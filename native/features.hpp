@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels.hpp"
+#include "numeric.hpp"
 
 namespace scansion {
 
@@ -31,6 +32,11 @@ struct DataView {
   std::vector<CellsView> cells;            // by level, one for flat models; without offsets: none
 
   int64_t length(int64_t b) const { return offsets[b + 1] - offsets[b]; }
+  int64_t longest() const {
+    int64_t most = 0;
+    for (int64_t b = 0; b < sequences; ++b) most = std::max(most, length(b));
+    return most;
+  }
   const CellsView* cells_of(size_t level) const {
     return level < cells.size() && cells[level].offsets ? &cells[level] : nullptr;
   }
@@ -98,7 +104,7 @@ class SplitFeatures {
  public:
   // width: features on columns from there on belong to neither
   SplitFeatures(const FeatureRows& features, int64_t width, const DataView& data)
-      : f_(features), stride_((width + 3) / 4 * 4) {
+      : f_(features), stride_(padded4(width)) {
     const int64_t tokens = data.offsets[data.sequences];
     std::vector<int64_t> uses(static_cast<size_t>(f_.attributes), 0);
     for (int64_t e = 0; e < data.token_offsets[tokens]; ++e)

@@ -373,7 +373,7 @@ class FlatScores : public FlatArrays {
     if (m_.dense) {
       const ChainView view = chain_view(known ? known->allowed : nullptr);
       ChainAnswer answer;
-      const int64_t L = m_.labels, stride = padded(L);
+      const int64_t L = m_.labels, stride = padded4(L);
       if (out) {
         answer.labels = out->start;
         if (m_.varying_starts) {
@@ -432,8 +432,6 @@ class FlatScores : public FlatArrays {
     each_cell(path, [&](const double& cell) { sum += cell; });
     return sum;
   }
-
-  static int64_t padded(int64_t n) { return (n + 3) / 4 * 4; }
 
  private:
   friend class PlaceScores;  // the same sequence on the places of a trajectory

@@ -51,7 +51,7 @@ class FlatProblem {
   void share(const WeightsView& w, bool exponentials, Shared& out) const {
     out.transitions = nullptr;
     if (!exponentials || !model.dense || model.varying_starts) return;
-    const int64_t L = model.labels, size = L * FlatScores::padded(L);
+    const int64_t L = model.labels, size = L * padded4(L);
     out.block.resize(static_cast<size_t>(2 * size + L * L));
     double* pairs = out.block.data() + 2 * size;
     std::fill_n(pairs, L * L, 0.0);

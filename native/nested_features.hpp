@@ -174,24 +174,6 @@ struct NestedCommon {
   }
 };
 
-// The cliques of a configuration at the levels from 1 on: segment(g, i, j, s); init(g, t, p, u) where p begins at t;
-// transit(g, t, p, v, u) where u follows v, whose last position is t; end(g, t, p, u) where p's last position is t.
-template <class Segment, class Init, class Transit, class End>
-void each_clique(const Nesting& nesting, const Segment& segment, const Init& init, const Transit& transit, const End& end) {
-  for (size_t g = 1; g < nesting.size(); ++g) {
-    const Step* parent = nesting[g - 1].data();
-    for (const Step& step : nesting[g]) {
-      while (parent->stop <= step.start) ++parent;
-      segment(g, step.start, step.stop, step.label);
-      if (step.start == parent->start)
-        init(g, step.start, parent->label, step.label);
-      else
-        transit(g, step.start - 1, parent->label, (&step)[-1].label, step.label);
-      if (step.stop == parent->stop) end(g, step.stop - 1, parent->label, step.label);
-    }
-  }
-}
-
 // Scores of one sequence of T positions, as lattices take them.
 class NestedScores {
  public:
@@ -200,7 +182,7 @@ class NestedScores {
 
   // Scores of sequence b; split: what w.rows are the rows of. gold: the Hamming cost, 1 for every other state of a
   // position at each level, is added; null: none. False: scores are out of range.
-  bool fill(int64_t b, const WeightsView& w, const SplitFeatures* split, const Nesting* gold) {
+  bool fill(int64_t b, const WeightsView& w, const SplitFeatures* split, const Configuration* gold) {
     first_ = data_.offsets[b];
     length_ = data_.length(b);
     const int64_t T = length_, R = f_.width();

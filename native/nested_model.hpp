@@ -10,6 +10,7 @@
 
 #include "kernels.hpp"
 #include "nested_views.hpp"
+#include "numeric.hpp"
 
 namespace scansion {
 
@@ -70,7 +71,7 @@ struct NestedChildren {
   int64_t pair_of(int64_t p, int64_t u) const { return rank[p * children + u] < 0 ? -1 : pair[p] + rank[p * children + u]; }
   int64_t square_of(int64_t p, int64_t v, int64_t u) const {
     const int64_t i = rank[p * children + v], j = rank[p * children + u], n = pair[p + 1] - pair[p];
-    return i < 0 || j < 0 ? -1 : square[p] + i * ((n + 3) / 4 * 4) + j;
+    return i < 0 || j < 0 ? -1 : square[p] + i * padded4(n) + j;
   }
 };
 
@@ -119,7 +120,7 @@ class NestedModel {
         }
         const int64_t size = static_cast<int64_t>(c.kid.size()) - c.pair.back();
         c.pair.push_back(static_cast<int64_t>(c.kid.size()));
-        c.square.push_back(c.square.back() + size * ((size + 3) / 4 * 4));
+        c.square.push_back(c.square.back() + size * padded4(size));
       }
     }
     int64_t top = 0;
@@ -177,7 +178,7 @@ class NestedModel {
         s.widest = std::max(s.widest, s.layers[f].size);
       }
       s.width = s.layers[L].size;
-      s.stride = (s.width + 3) / 4 * 4;
+      s.stride = padded4(s.width);
       s.offset = out.child_stride;
       out.child_stride += s.stride;
       out.stacks.push_back(std::move(s));
@@ -263,7 +264,7 @@ inline NestedTable square_weights(const NestedChildren& c, const NestedClique& g
     const double* scores = given.at(t);
     double* row = out.weight.data() + t * size;
     for (int64_t p = 0; p < c.parents; ++p) {
-      const int64_t n = c.pair[p + 1] - c.pair[p], width = (n + 3) / 4 * 4;
+      const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n);
       const int32_t* kid = c.kid.data() + c.pair[p];
       for (int64_t i = 0; i < n; ++i)
         for (int64_t j = 0; j < n; ++j)
@@ -275,7 +276,7 @@ inline NestedTable square_weights(const NestedChildren& c, const NestedClique& g
     const double* row = out.weight.data() + t * size;
     double* flip = out.transposed.data() + t * size;
     for (int64_t p = 0; p < c.parents; ++p) {
-      const int64_t n = c.pair[p + 1] - c.pair[p], width = (n + 3) / 4 * 4, at = c.square[p];
+      const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n), at = c.square[p];
       for (int64_t i = 0; i < n; ++i)
         for (int64_t j = 0; j < n; ++j) flip[at + j * width + i] = row[at + i * width + j];
     }

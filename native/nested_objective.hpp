@@ -2,6 +2,7 @@
 // of lattices, the root first.
 #pragma once
 
+#include "knowledge.hpp"
 #include "nested_features.hpp"
 #include "objective.hpp"
 
@@ -22,7 +23,7 @@ class NestedExpectations;
 // A hierarchical model with its data and targets.
 class NestedProblem {
  public:
-  using Configuration = Nesting;
+  using Configuration = scansion::Configuration;
   using Scores = NestedSequence;
   using Expectations = NestedExpectations;
   static constexpr bool kArranges = true;
@@ -34,20 +35,11 @@ class NestedProblem {
 
   NestedProblem(const NestedModelView& model, const DataView& given_data, const NestedTargetView& given_target)
       : features(model, true), data(given_data), target(given_target), topology(make_topology(features, data)) {
-    const int64_t N = data.offsets[data.sequences], D = levels();
-    int64_t longest = 0;
-    for (int64_t b = 0; b < data.sequences; ++b) longest = std::max(longest, data.length(b));
-    any_low_.assign(static_cast<size_t>(longest), 1);
-    any_high_.assign(static_cast<size_t>(longest), D);
-    low_.assign(static_cast<size_t>(N), 1);
-    high_.assign(static_cast<size_t>(N), D);
-    for (int64_t g = 1; g < D; ++g)
-      for (int64_t t = 0; t < N; ++t) {
-        const int8_t ends = target.ends[g - 1][t];
-        if (ends == 1) high_[t] = std::min(high_[t], g);
-        if (ends == 0) low_[t] = std::max(low_[t], g + 1);
-      }
-    zeros_.assign(static_cast<size_t>(topology.size(D - 1)), 0.0);
+    std::vector<Known> known(static_cast<size_t>(levels()));  // of the root, nothing
+    any_ = EventLevels(known, data.longest());
+    for (size_t k = 0; k < target.ends.size(); ++k) known[k + 1].ends = target.ends[k];
+    known_ = EventLevels(known, data.offsets[data.sequences]);
+    zeros_.assign(static_cast<size_t>(topology.size(levels() - 1)), 0.0);
   }
 
   NestedFeatures features;
@@ -103,8 +95,8 @@ class NestedProblem {
   NestedSequence scores(const Shared& shared) const;
   NestedExpectations expectations() const;
 
-  Nesting configuration(int64_t b) const {
-    Nesting out(static_cast<size_t>(levels()));
+  Configuration configuration(int64_t b) const {
+    Configuration out(static_cast<size_t>(levels()));
     const int64_t first = data.offsets[b], T = data.length(b);
     if (T > 0) out[0].push_back({0, T, 0});
     for (size_t k = 0; k < features.levels().size(); ++k) {
@@ -117,7 +109,7 @@ class NestedProblem {
     }
     return out;
   }
-  static bool same(const Nesting& a, const Nesting& b) {
+  static bool same(const Configuration& a, const Configuration& b) {
     const auto equal = [](const Step& x, const Step& y) {
       return x.start == y.start && x.stop == y.stop && x.label == y.label;
     };
@@ -126,7 +118,7 @@ class NestedProblem {
     return true;
   }
   // over all levels
-  int64_t wrong(int64_t b, const Nesting& x, const Nesting& y) const {
+  int64_t wrong(int64_t b, const Configuration& x, const Configuration& y) const {
     int64_t count = 0;
     std::vector<int32_t> label(static_cast<size_t>(data.length(b)));
     for (size_t g = 1; g < x.size(); ++g) {
@@ -137,16 +129,17 @@ class NestedProblem {
     return count;
   }
 
-  // (T,) least and greatest level of the highest segment that may end after each position, as NestedView takes them
-  const int64_t* low(int64_t b, bool known) const { return known ? low_.data() + data.offsets[b] : any_low_.data(); }
-  const int64_t* high(int64_t b, bool known) const { return known ? high_.data() + data.offsets[b] : any_high_.data(); }
+  // (T,) each, as NestedView takes them
+  const int64_t* low(int64_t b, bool known) const { return known ? known_.low.data() + data.offsets[b] : any_.low.data(); }
+  const int64_t* high(int64_t b, bool known) const {
+    return known ? known_.high.data() + data.offsets[b] : any_.high.data();
+  }
   const double* zeros() const { return zeros_.data(); }
 
  private:
   // Levels without a bound that matters, lengths and spans are free: nothing but sums over positions.
   static NestedModel make_topology(const NestedFeatures& features, const DataView& data) {
-    int64_t longest = 0;
-    for (int64_t b = 0; b < data.sequences; ++b) longest = std::max(longest, data.length(b));
+    const int64_t longest = data.longest();
     std::vector<int64_t> sizes = {1};
     std::vector<const uint8_t*> children;
     std::vector<uint8_t> free = {0};
@@ -160,8 +153,7 @@ class NestedProblem {
     return NestedModel(std::move(sizes), std::move(children), std::move(free));
   }
 
-  std::vector<int64_t> low_, high_;          // (N,) what is known
-  std::vector<int64_t> any_low_, any_high_;  // (longest,) nothing is known
+  EventLevels known_{{}, 0}, any_{{}, 0};  // (N,) what is known, (longest,) nothing
   std::vector<double> zeros_;
   mutable std::unique_ptr<SplitFeatures> split_;
 };
@@ -223,7 +215,7 @@ class NestedExpectations {
   }
 
   // Adds amount times a configuration: to posteriors, amount = -1 leaves the gradient's cells.
-  void add(const Nesting& nesting, double amount) {
+  void add(const Configuration& configuration, double amount) {
     const auto put = [amount](double* array, int64_t at) {
       if (array && at >= 0) array[at] += amount;
     };
@@ -233,7 +225,7 @@ class NestedExpectations {
       put(e.by_time, (t * level.parents + p) * level.states + u);
     };
     each_clique(
-        nesting,
+        configuration,
         [&](size_t g, int64_t i, int64_t j, int64_t s) {
           const int64_t S = f_.levels()[g - 1].states;
           for (int64_t t = i; t < j; ++t) put(answer.labels[g], t * S + s);
@@ -383,7 +375,7 @@ class NestedSequence : public NestedScores {
     view_.root = p_.zeros();
   }
 
-  bool fill(int64_t b, const WeightsView& w, const SplitFeatures* split, const Nesting* gold) {
+  bool fill(int64_t b, const WeightsView& w, const SplitFeatures* split, const Configuration* gold) {
     sequence_ = b;
     const bool fits = NestedScores::fill(b, w, split, gold);
     view_.length = length();
@@ -417,33 +409,18 @@ class NestedSequence : public NestedScores {
   }
 
   // segments of no level if nothing is possible
-  Nesting best(bool known) {
+  Configuration best(bool known) {
     hold(known);
-    if (length() == 0) return Nesting(static_cast<size_t>(p_.levels()));
-    NestedGraph<Highest> graph(p_.topology, view_);
-    std::vector<NestedRecord> records;
-    if (!nested_walk(graph, best_nested_way, records)) records.clear();
-    return graph.nesting(records, p_.levels());
+    Configuration found;
+    NestedGraph<Highest> graph(p_.topology, view_, p_.levels());
+    best_configuration(graph, found);
+    return found;
   }
 
-  double score(const Nesting& nesting) const {
-    double sum = 0.0;
-    each_clique(
-        nesting,
-        [&](size_t g, int64_t i, int64_t j, int64_t s) {
-          const NestedLevel& level = view_.levels[g];
-          for (int64_t t = i; t < j; ++t) sum += level.inside[t * level.inside_stride + s];
-          sum += level.at_start(i, s) + level.at_stop(j - 1, s);
-          if (level.length) sum += level.length[(j - i - 1) * level.states + s];
-          if (level.spans) sum += level.spans[(i * level.spans_stride + j - i - 1) * level.states + s];
-        },
-        [&](size_t g, int64_t t, int64_t p, int64_t u) { sum += view_.init[g].at(t)[p * view_.levels[g].states + u]; },
-        [&](size_t g, int64_t t, int64_t p, int64_t v, int64_t u) {
-          const int64_t S = view_.levels[g].states;
-          sum += view_.transit[g].at(t)[(p * S + v) * S + u];
-        },
-        [&](size_t g, int64_t t, int64_t p, int64_t u) { sum += view_.end[g].at(t)[p * view_.levels[g].states + u]; });
-    return sum;
+  double score(const Configuration& configuration) const {
+    ScoreSum sum;
+    add_scores(view_, configuration, sum);
+    return sum.value();
   }
 
  private:

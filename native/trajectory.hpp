@@ -139,7 +139,7 @@ class PlaceScores {
   }
 
   double chain_posteriors(FlatExpectations* out) {
-    const int64_t c = places_, L = m_.labels, stride = FlatScores::padded(c);
+    const int64_t c = places_, L = m_.labels, stride = padded4(c);
     TransitionWeights shared;
     std::vector<double> weights, outer, counts, labels, transitions;
     if (!m_.varying_starts) {

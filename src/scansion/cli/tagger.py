@@ -67,11 +67,11 @@ class Tagger:
             assert targets.ends is not None
             inner = k == len(classes) - 1
             # above the bottom, neighbours outside are one segment
-            outside = np.array([y == OUTSIDE for y in labels])[targets.labels] & (targets.labels >= 0)
+            outside = np.array([y == OUTSIDE for y in labels])[targets.numbers] & (targets.numbers >= 0)
             both = np.zeros(len(targets.ends), np.bool_)
             both[:-1] = outside[:-1] & outside[1:]
             ends = targets.ends if inner or self.scheme == "plain" else np.where(both, 0, targets.ends)
-            levels.append(([None if y < 0 else labels[y] for y in targets.labels.tolist()], ends.tolist()))
+            levels.append(([None if y < 0 else labels[y] for y in targets.numbers.tolist()], ends.tolist()))
         cuts = block.offsets.tolist()
         return [
             [
