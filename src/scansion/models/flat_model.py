@@ -224,7 +224,9 @@ class FlatModel(Model):
             steps = int(np.maximum(np.diff(data.offsets) - 1, 0).sum())
             size = self.n_labels
             pairs = np.zeros((steps, size, size) if self.varying else (size, size))
-            _core.score_arrays(self.native, inputs.native, self.weights, start, None, None, None, None, None, pairs, n_jobs)
+            _core.score_arrays(
+                self.native, inputs.native, self.weights, start, None, None, None, None, None, pairs, n_jobs
+            )
             chain: ChainBatch = ChainBatch._of(DenseCore(data.offsets, nothing, start, pairs, None, None), n_jobs)
             return chain
         inside = np.zeros((n, columns)) if self.max_length > 1 or self._has("inside", "inner") else None
@@ -235,7 +237,9 @@ class FlatModel(Model):
         if self._has("span") and inputs.spans[0] is not None:
             full = np.zeros((n, self.max_length, columns))
         starts = np.zeros((n, len(self.patterns)) if self.varying else len(self.patterns))
-        _core.score_arrays(self.native, inputs.native, self.weights, start, inside, end, by_length, full, starts, None, n_jobs)
+        _core.score_arrays(
+            self.native, inputs.native, self.weights, start, inside, end, by_length, full, starts, None, n_jobs
+        )
         core = PatternCore(
             data.offsets,
             nothing,
