@@ -1,7 +1,7 @@
 // Learning from a data set: the objectives f(w) -> (loss, gradient) over all sequences, and passes of the online
 // algorithms (online.hpp), for every kind of model. Sequences whose labels are partly known go through the same code as
-// complete ones: the numerator is log Z of what is known (models.md, section 3), or the best configuration that agrees
-// with it. Sequences of which nothing is known, or whose weight is 0, count nothing.
+// complete ones: the numerator is log Z of what is known (docs/notation.md, section 3), or the best configuration that
+// agrees with it. Sequences of which nothing is known, or whose weight is 0, count nothing.
 //
 // A Problem is a model with its data and targets (flat_objective.hpp, nested_objective.hpp). It has
 //   Configuration, Scores, Expectations     of one sequence
