@@ -230,7 +230,7 @@ class NestedScores {
       const int64_t place = f_.place(k, NestedPart::kTransition + c);
       if (place < 0) continue;
       const std::vector<double>& common = common_.cliques[c][k];
-      for (size_t i = 0; i < common.size(); ++i) row[place + i] += common[i];
+      kernels().add_scaled(row + place, common.data(), 1.0, static_cast<int64_t>(common.size()));
     }
   }
 

@@ -208,12 +208,8 @@ struct NestedWeights {
   static bool exponentiate_row(double* row, int64_t size, int64_t& exponent, int64_t& low) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     constexpr double ln2 = 0.693147180559945309417;
-    double top = -infinity, least = infinity;
-    for (int64_t i = 0; i < size; ++i) {
-      top = row[i] > top ? row[i] : top;
-      const double y = row[i] > -infinity ? row[i] : infinity;
-      least = y < least ? y : least;
-    }
+    double top, least;
+    kernels().finite_range(row, size, top, least);
     exponent = 0;
     low = 0;
     if (!(top > -infinity)) {
@@ -223,9 +219,7 @@ struct NestedWeights {
     exponent = static_cast<int64_t>(std::ceil(top / ln2));
     const double k = static_cast<double>(exponent);
     low = static_cast<int64_t>(std::floor(least / ln2 - k)) - 1;
-    // ln 2 in two parts: the product with the first is exact
-    for (int64_t i = 0; i < size; ++i) row[i] = (row[i] - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
-    kernels().exp_array(row, size, row);
+    kernels().exp_over(row, size, k);
     return true;
   }
 
@@ -266,9 +260,15 @@ inline NestedTable square_weights(const NestedChildren& c, const NestedClique& g
     for (int64_t p = 0; p < c.parents; ++p) {
       const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n);
       const int32_t* kid = c.kid.data() + c.pair[p];
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j < n; ++j)
-          row[c.square[p] + i * width + j] = scores[(p * c.children + kid[i]) * c.children + kid[j]];
+      const bool together = n > 0 && kid[n - 1] - kid[0] == n - 1;  // states side by side
+      for (int64_t i = 0; i < n; ++i) {
+        const double* from = scores + (p * c.children + kid[i]) * c.children;
+        double* to = row + c.square[p] + i * width;
+        if (together)
+          std::copy_n(from + kid[0], n, to);
+        else
+          for (int64_t j = 0; j < n; ++j) to[j] = from[kid[j]];
+      }
     }
   }
   out.exponentiate(rows, size);
