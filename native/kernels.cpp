@@ -106,6 +106,18 @@ void exp_array(const double* x, int64_t n, double* out) {
   for (int64_t i = whole; i < n; ++i) out[i] = buffer[i - whole];
 }
 
+bool in_range(const double* x, int64_t n, double limit) {
+  Vec out = splat(0.0);  // NaN is not below anything
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Vec y = load(x + i);
+    out = max(out, select_greater(splat(limit), max(y, splat(0.0) - y), splat(0.0), splat(1.0)));
+  }
+  bool fits = horizontal_max(out) == 0.0;
+  for (; i < n; ++i) fits = fits && std::abs(x[i]) < limit;
+  return fits;
+}
+
 void finite_range(const double* x, int64_t n, double& greatest, double& least) {
   Vec most = splat(-kInfinity), fewest = splat(kInfinity);
   const auto see = [&](Vec y) {
@@ -160,6 +172,7 @@ constexpr Kernels table = {
     dot,
     subtract,
     exp_array,
+    in_range,
     finite_range,
     exp_over,
 };

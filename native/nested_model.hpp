@@ -252,33 +252,28 @@ inline NestedTable pair_weights(const NestedChildren& c, const NestedClique& giv
 // transitions, padded squares and their transposes
 inline NestedTable square_weights(const NestedChildren& c, const NestedClique& given, int64_t T, NestedWeights& out) {
   const int64_t size = c.square.back(), rows = given.stride ? std::max<int64_t>(T - 1, 0) : 1;
-  out.weight.assign(static_cast<size_t>(rows * size), -std::numeric_limits<double>::infinity());
+  out.weight.assign(static_cast<size_t>(rows * size), 0.0);
   out.transposed.assign(static_cast<size_t>(rows * size), 0.0);
+  out.exponent.resize(static_cast<size_t>(rows));
+  out.low.resize(static_cast<size_t>(rows));
+  std::vector<double> plain;  // one row without what pads it
   for (int64_t t = 0; t < rows; ++t) {
-    const double* scores = given.at(t);
-    double* row = out.weight.data() + t * size;
+    plain.clear();
     for (int64_t p = 0; p < c.parents; ++p) {
-      const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n);
+      const int64_t n = c.pair[p + 1] - c.pair[p];
       const int32_t* kid = c.kid.data() + c.pair[p];
-      const bool together = n > 0 && kid[n - 1] - kid[0] == n - 1;  // states side by side
       for (int64_t i = 0; i < n; ++i) {
-        const double* from = scores + (p * c.children + kid[i]) * c.children;
-        double* to = row + c.square[p] + i * width;
-        if (together)
-          std::copy_n(from + kid[0], n, to);
-        else
-          for (int64_t j = 0; j < n; ++j) to[j] = from[kid[j]];
+        const double* scores = given.at(t) + (p * c.children + kid[i]) * c.children;
+        for (int64_t j = 0; j < n; ++j) plain.push_back(scores[kid[j]]);
       }
     }
-  }
-  out.exponentiate(rows, size);
-  for (int64_t t = 0; t < rows; ++t) {
-    const double* row = out.weight.data() + t * size;
-    double* flip = out.transposed.data() + t * size;
+    NestedWeights::exponentiate_row(plain.data(), static_cast<int64_t>(plain.size()), out.exponent[t], out.low[t]);
+    const double* from = plain.data();
     for (int64_t p = 0; p < c.parents; ++p) {
-      const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n), at = c.square[p];
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j < n; ++j) flip[at + j * width + i] = row[at + i * width + j];
+      const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n);
+      double *to = out.weight.data() + t * size + c.square[p], *flip = out.transposed.data() + t * size + c.square[p];
+      for (int64_t i = 0; i < n; ++i, from += n)
+        for (int64_t j = 0; j < n; ++j) to[i * width + j] = flip[j * width + i] = from[j];
     }
   }
   return out.table(size, given.stride != 0);
