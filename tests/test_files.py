@@ -377,7 +377,7 @@ def test_models_are_mapped_if_asked_for(tmp_path):
     crf.save(tmp_path / "model")
     for mapped in (True, False):
         loaded = sc.load(tmp_path / "model", mmap=mapped)
-        owner = loaded.model_.weights if hasattr(loaded, "model_") else loaded._model.weights
+        owner = loaded.model_.weights
         while isinstance(owner, np.ndarray):
             owner = owner.base
         assert isinstance(owner, mmap.mmap) == mapped

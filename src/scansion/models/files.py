@@ -43,4 +43,7 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False) -> Any:
             f"{os.fspath(path)} holds a model of unknown kind {stored.kind!r}: upgrade scansion"
         )
     module, name = _KINDS[stored.kind]
-    return getattr(import_module(module), name)._from_file(stored)
+    try:
+        return getattr(import_module(module), name)._from_file(stored)
+    except model_file.ModelFileError as error:
+        raise model_file.ModelFileError(f"{os.fspath(path)}: {error}") from error

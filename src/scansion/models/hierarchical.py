@@ -521,7 +521,14 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
 
     @classmethod
     def _unpacked(cls, stored: model_file.ModelFile) -> NestedModel:
-        return unpack(stored.metadata, stored.arrays)
+        model = unpack(stored.metadata, stored.arrays)
+        names = [level.name for level in model.levels]
+        parameters = stored.metadata.get("parameters")
+        if not isinstance(parameters, dict) or parameters.get("levels") != names:
+            raise model_file.ModelFileError(
+                f"the model file has other levels in its parameters than {names}: save it again"
+            )
+        return model
 
 
 def _no_tree(what: str, furthest: int) -> ValueError:

@@ -290,7 +290,12 @@ class Learner(Estimator):
         valid = cls._parameter_names()
         if not isinstance(parameters, dict) or not set(parameters) <= set(valid):
             raise model_file.ModelFileError(f"the model file has parameters that {cls.__name__} does not have")
-        estimator = cls(**parameters)
+        try:
+            estimator = cls(**parameters)
+        except TypeError as error:  # one that has no default
+            raise model_file.ModelFileError(
+                f"the model file lacks a parameter of {cls.__name__}: save it again"
+            ) from error
         value = loss if isinstance(loss, float) else math.nan
         estimator._finish(model, [], value, str(message))
         estimator.reading_ = _stored_reading(stored)

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from scansion import _checks as checks
+from scansion._checks import Floats
 from scansion.data import Vocabulary
 from scansion.model_file import ModelFileError
 from scansion.models.flat import PARTS, FlatModel, Table
 
 __all__ = ["check_labels", "json_value", "pack", "storable", "unpack"]
+
+_LARGEST = 1e100  # a weight whose scores the lattices take
 
 
 def check_labels(labels: Any) -> None:
@@ -114,13 +117,11 @@ def _unpack(metadata: Mapping[str, Any], arrays: Mapping[str, Any], segments: bo
         raise ValueError(f"there are no parts {parts}")
     n = len(labels)
     symbols = np.asarray(arrays["patterns.symbols"])
+    checks.check_shape("patterns.symbols", symbols, ("n",))
     cuts = checks.offsets(arrays["patterns.offsets"], len(symbols), "patterns.symbols").tolist()
     flat = symbols.tolist()
     longer = tuple(tuple(flat[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
-    vocabulary, cell_vocabulary = (
-        Vocabulary.from_arrays(arrays[f"{name}.text"], arrays[f"{name}.offsets"])
-        for name in ("attributes", "cell_attributes")
-    )
+    vocabulary, cell_vocabulary = (_vocabulary(arrays, name) for name in ("attributes", "cell_attributes"))
     total = n + len(longer)
     tables = {part: _table(arrays, part, len(vocabulary), total) for part in parts}
     cell_table = _table(arrays, "cells", len(cell_vocabulary), n)
@@ -147,22 +148,47 @@ def _unpack(metadata: Mapping[str, Any], arrays: Mapping[str, Any], segments: bo
         size = n * max_length if segments else 0
         counts = checks.integers("length_counts", np.ravel(arrays["length_counts"]), size, 0, 2**53)
         model.length_counts = counts.astype(np.int64).reshape(n, max_length)
-    model.weights = checks.scores("weights", arrays["weights"], (model.n_weights,))
-    if not np.isfinite(model.weights).all():
-        raise ValueError("a weight is not finite")
+    model.weights = _weights(arrays, "weights", model.n_weights)
     model.automaton  # noqa: B018  (built now: patterns that are wrong are found here)
     return model
 
 
 def _list(metadata: Mapping[str, Any], name: str) -> list[Any]:
-    value = metadata[name]
+    value = _mapping(metadata, f"what has {name}")[name]
     if not isinstance(value, list):
         raise TypeError(f"{name} is of type {type(value).__name__}, not a list")
     return value
 
 
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} is of type {type(value).__name__}, not an object")
+    return value
+
+
+def _vocabulary(arrays: Mapping[str, Any], name: str) -> Vocabulary:
+    text, offsets = arrays[f"{name}.text"], arrays[f"{name}.offsets"]
+    for part, array, dtype in (("text", text, np.uint8), ("offsets", offsets, np.int64)):
+        checks.check_shape(f"{name}.{part}", array, ("n",))
+        if array.dtype != dtype:
+            raise TypeError(f"{name}.{part} has dtype {array.dtype}, not {np.dtype(dtype)}")
+    return Vocabulary.from_arrays(text, offsets)
+
+
+def _weights(arrays: Mapping[str, Any], name: str, n: int) -> Floats:
+    weights = checks.scores(name, arrays[name], (n,))
+    large = ~(np.abs(weights) <= _LARGEST)
+    if large.any():
+        at = checks.first(large)
+        raise ValueError(
+            f"{name}[{checks.show(at)}] = {weights[at]} is not a weight: it must lie within +-{_LARGEST:g}"
+        )
+    return weights
+
+
 def _table(arrays: Mapping[str, Any], name: str, attributes: int, patterns: int) -> Table:
     pattern = np.asarray(arrays[f"{name}.pattern"])
+    checks.check_shape(f"{name}.pattern", pattern, ("n",))
     rows = checks.offsets(arrays[f"{name}.rows"], len(pattern), f"{name}.pattern")
     if len(rows) != attributes + 1:
         raise ValueError(f"{name}.rows has {len(rows) - 1} rows for {attributes} attributes")

@@ -12,11 +12,11 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Bools, Floats, Ints
-from scansion.data import Vocabulary, level_names
+from scansion.data import level_names
 from scansion.model_file import ModelFileError
 from scansion.models.nested.model import CLIQUES, Block, Level, NestedModel
 from scansion.models.nested.parameters import ATTRIBUTE_PARTS
-from scansion.models.packing import _list, check_labels
+from scansion.models.packing import _list, _mapping, _vocabulary, _weights, check_labels
 
 __all__ = ["pack", "unpack"]
 
@@ -84,8 +84,8 @@ def unpack(metadata: Mapping[str, Any], arrays: Mapping[str, Any]) -> NestedMode
 
 def _unpack(metadata: Mapping[str, Any], arrays: Mapping[str, Any]) -> NestedModel:
     described = _list(metadata, "levels")
-    level_names([level["name"] for level in described])
-    vocabulary = Vocabulary.from_arrays(arrays["attributes.text"], arrays["attributes.offsets"])
+    level_names([_mapping(level, f"level {k}")["name"] for k, level in enumerate(described)])
+    vocabulary = _vocabulary(arrays, "attributes")
     levels = [_level(level, arrays, k) for k, level in enumerate(described)]
     children: list[Bools] = []
     possible: list[dict[str, Bools]] = []
@@ -118,7 +118,7 @@ def _level(described: Any, arrays: Mapping[str, Any], k: int) -> Level:
     basis = checks.scores("basis", arrays[f"{k}.basis"], ("n", 1 if longest is None else longest))
     if len(names) != len(basis) or not np.isfinite(basis).all() or not all(isinstance(name, str) for name in names):
         raise ValueError(f"the length features of level {k} are not finite, or not named")
-    spans = Vocabulary.from_arrays(arrays[f"{k}.spans.text"], arrays[f"{k}.spans.offsets"])
+    spans = _vocabulary(arrays, f"{k}.spans")
     if longest is None and len(spans):
         raise ValueError(f"level {k} has features of spans, but no longest segment")
     counts = arrays.get(f"{k}.length_counts")
@@ -138,7 +138,7 @@ def _mask(arrays: Mapping[str, Any], name: str, shape: tuple[int, ...]) -> Bools
 
 
 def _block(described: Any, arrays: Mapping[str, Any], i: int, model: NestedModel) -> tuple[Block, Floats]:
-    part, always, level = described["part"], described["always"], described["level"]
+    part, always, level = (_mapping(described, f"block {i}")[name] for name in ("part", "always", "level"))
     if part not in _PARTS or not isinstance(always, bool) or (always and part not in CLIQUES):
         raise ValueError(f"block {i} is of a part {part!r} that does not exist")
     if checks.count("level", level, 0) >= len(model.levels):
@@ -152,7 +152,4 @@ def _block(described: Any, arrays: Mapping[str, Any], i: int, model: NestedModel
     index = checks.integers(f"block{i}.index", index, index.size, 0, rows * width - 1)
     if (np.diff(index) <= 0).any():
         raise ValueError(f"block{i}.index does not ascend")
-    values = checks.scores(f"block{i}.weights", arrays[f"block{i}.weights"], (len(index),))
-    if not np.isfinite(values).all():
-        raise ValueError(f"a weight of block {i} is not finite")
-    return Block(level, part, always, width, index), values
+    return Block(level, part, always, width, index), _weights(arrays, f"block{i}.weights", len(index))
