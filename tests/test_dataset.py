@@ -792,7 +792,7 @@ def test_arrays_out_of_alignment_are_copied(tmp_path):
 
 @pytest.mark.parametrize(("dtype", "size"), [("BF16", 16), ("F8_E4M3", 8), ("F4", 4), ("C64", 64), ("U16", 16)])
 def test_dtypes_that_numpy_does_not_have(tmp_path, dtype, size):
-    """In files without checksums the library reads the table, and it knows more dtypes than we do."""
+    """In files without checksums the library reads the table, and some versions know more dtypes than we do."""
     table, at = {}, 0
     for name, code, shape, length in [
         ("offsets", "I64", [2], 16),
@@ -805,7 +805,7 @@ def test_dtypes_that_numpy_does_not_have(tmp_path, dtype, size):
         at += length
     header = json.dumps({"__metadata__": {"format": "scansion.dataset", "version": "1"}, **table}).encode()
     (tmp_path / "data").write_bytes(len(header).to_bytes(8, "little") + header + bytes(at))
-    with pytest.raises(ValueError, match=f"the array 'ids' must be 1-D of I32, got {dtype}"):
+    with pytest.raises(ValueError, match=f"data is not .*('ids' must be 1-D of I32, got {dtype}|deserializing header)"):
         Dataset.load(tmp_path / "data")
 
 
