@@ -259,9 +259,9 @@ def test_segments_cover_the_sequence(write):
 def test_constraints_on_segments():
     rows = [["B-X", None, "I-Y", "B-Y", "I-Y", None, "O"], [frozenset({"B-X", "B-Y"})]]
     found = segment_constraints(rows, "iob2", ["X", "Y", "O"])
-    assert found.labels.tolist() == [0, -1, 1, 1, 1, -1, 2, -1]
-    assert found.ends.tolist() == [-1, -1, 1, 0, -1, 1, 1, 1]
-    assert found.allowed.astype(int).tolist()[7] == [1, 1, 0]
+    assert found.level.labels.tolist() == [0, -1, 1, 1, 1, -1, 2, -1]
+    assert found.level.ends.tolist() == [-1, -1, 1, 0, -1, 1, 1, 1]
+    assert found.level.allowed.astype(int).tolist()[7] == [1, 1, 0]
     assert found.known.tolist() == [True, True] and found.complete.tolist() == [False, False]
     with pytest.raises(ValueError, match="sequence 0, token 0: 'B-Z' is not a label"):
         segment_constraints([["B-Z"]], "iob2", ["X"])
@@ -276,7 +276,7 @@ def test_complete_constraints_are_the_segments(labels):
     ends = np.zeros(len(clean), int)
     for _, stop, _ in covered(segments(clean), len(clean)):
         ends[stop - 1] = 1
-    assert found.ends.tolist() == ends.tolist() and found.complete.all()
+    assert found.level.ends.tolist() == ends.tolist() and found.complete.all()
 
 
 def test_reading_from_a_model_file():

@@ -63,15 +63,15 @@ class Tagger:
         classes = list(self.model.classes_.values())
         levels = []
         for k, labels in enumerate(classes):
-            targets = segment_constraints(labels_of(block, True, self.scheme, k), self.scheme or "plain", labels)
+            targets = segment_constraints(labels_of(block, True, self.scheme, k), self.scheme or "plain", labels).level
             assert targets.ends is not None
             inner = k == len(classes) - 1
             # above the bottom, neighbours outside are one segment
-            outside = np.array([y == OUTSIDE for y in labels])[targets.labels] & (targets.labels >= 0)
+            outside = np.array([y == OUTSIDE for y in labels])[targets.numbers] & (targets.numbers >= 0)
             both = np.zeros(len(targets.ends), np.bool_)
             both[:-1] = outside[:-1] & outside[1:]
             ends = targets.ends if inner or self.scheme == "plain" else np.where(both, 0, targets.ends)
-            levels.append(([None if y < 0 else labels[y] for y in targets.labels.tolist()], ends.tolist()))
+            levels.append(([None if y < 0 else labels[y] for y in targets.numbers.tolist()], ends.tolist()))
         cuts = block.offsets.tolist()
         return [
             [
@@ -99,7 +99,7 @@ class Tagger:
             found = batch.marginals().labels
             return [found[1:] if self.kind == "hierarchical" else [found]]  # without the root
 
-        blocks = [[np.zeros((0, len(labels))) for labels in self.classes], *self.model._ask(data, tables, known)]
+        blocks = [[np.zeros((0, len(labels))) for labels in self.classes], *self.model.ask(data, tables, known)]
         return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
     def rows(self, config: Any, size: int) -> Levels:

@@ -158,7 +158,7 @@ def run(args: Any) -> int:
     check_target(args.output, *args.data, *filter(None, (args.dev, args.template)))
     kind, parameters = _parameters(args)
     trial = {"levels": ["level0", "level1"]} if args.model == "hierarchical" else {}
-    kind(**trial | parameters)._settings()  # says what is wrong with them before the work begins
+    kind(**trial | parameters).settings()  # says what is wrong with them before the work begins
     reader = _Reader(args)
     data = _Sequences()
     for path in args.data:

@@ -167,8 +167,8 @@ class Dataset:
             chosen = np.flatnonzero(chosen)
         chosen = checks.integers("indices", chosen, chosen.size, -len(self), len(self) - 1)
         chosen = np.where(chosen < 0, chosen + len(self), chosen)
-        offsets, tokens = _gather(self.offsets, chosen)
-        token_offsets, entries = _gather(self.token_offsets, tokens)
+        offsets, tokens = gather(self.offsets, chosen)
+        token_offsets, entries = gather(self.token_offsets, tokens)
         values = None if self.values is None else self.values[entries]
         return Dataset._trusted(offsets, token_offsets, self.ids[entries], values, self.vocabulary)
 
@@ -267,7 +267,7 @@ def _check_arrays(found: dict[str, tuple[str, list[int]]]) -> None:
         raise ValueError(f"it has an array that a data set does not have: {min(more)!r}")
 
 
-def _gather(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
+def gather(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Offsets of the chosen rows, and the numbers of what they hold, row after row."""
     first = offsets[:-1][rows]
     lengths = offsets[1:][rows] - first

@@ -152,7 +152,7 @@ def _flat(estimator: Any, top: int) -> ReportData:
     model = estimator.model_
     facts: list[tuple[str, Any]] = [
         ("Labels", len(labels)),
-        ("Attributes", len(model.vocabulary) + len(model.cell_vocabulary)),
+        ("Attributes", len(model.vocabulary) + len(model.level.span_vocabulary)),
         ("Weights", model.n_weights),
         ("of which not 0", estimator.size_),
         ("Label patterns", len(estimator.patterns_)),

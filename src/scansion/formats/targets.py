@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from scansion import schemes
-from scansion.data import Targets
+from scansion.data import Knowledge, Known
 from scansion.formats.base import FormatError
 from scansion.formats.blocks import Block
 from scansion.formats.jsonlines import Levels, Spans
@@ -110,7 +110,7 @@ def detect(rows: Iterable[Sequence[Any]]) -> str:
     return schemes.detect([[y for y in row if isinstance(y, str)] for row in rows])
 
 
-def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> Targets:
+def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> Knowledge:
     """What partly known tags say of segments: the label of each token, and of each boundary whether there is one.
 
     Parameters
@@ -139,7 +139,6 @@ def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequ
     codes: list[int] = []
     ends: list[int] = []
     sets: dict[int, list[int]] = {}
-    known, complete = [], []
     for b, row in enumerate(rows):
         read: list[tuple[str, int] | None] = []
         for t, tag in enumerate(row):
@@ -151,8 +150,6 @@ def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequ
             after = read[t + 1] if t + 1 < len(read) else ("O", -1)
             codes.append(-1 if here is None else here[1])
             ends.append(_boundary(here, after))
-        known.append(any(here is not None for here in read) or any(isinstance(tag, frozenset) for tag in row))
-        complete.append(all(here is not None for here in read))
     allowed = None
     if sets:
         allowed = np.ones((len(codes), len(labels)), np.bool_)
@@ -160,14 +157,8 @@ def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequ
             if code >= 0 or t in sets:
                 allowed[t] = False
                 allowed[t, sets.get(t, [code])] = True
-    return Targets(
-        labels=np.array(codes, np.int32),
-        allowed=allowed,
-        ends=np.array(ends, np.int8),
-        complete=np.array(complete, np.bool_),
-        known=np.array(known, np.bool_),
-        longest=0,
-    )
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return Knowledge((Known(np.array(codes, np.int32), allowed, np.array(ends, np.int8)),), offsets)
 
 
 def _boundary(here: tuple[str, int] | None, after: tuple[str, int] | None) -> int:
