@@ -13,8 +13,8 @@ from scansion import _core
 from scansion.formats import FormatError, Reading, format_of
 from scansion.formats import blocks as blocks_module
 from scansion.formats import read as blocks
+from scansion.formats.blocks import Levels, Spans
 from scansion.formats.crfsuite import read_items, write_item
-from scansion.formats.jsonlines import Levels, Spans
 from scansion.formats.targets import covered, file_labels, known_cells, labels_of, segment_constraints, segments_of
 
 

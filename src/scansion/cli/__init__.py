@@ -7,15 +7,24 @@ Each verb is a module with ``run(args) -> int``, imported when it is used.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-__all__ = ["UsageError", "main"]
+__all__ = ["UsageError", "main", "printable"]
+
+# what terminals take as commands, what turns the direction of writing, and halves of surrogate pairs
+_UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class UsageError(Exception):
     """The command line asks for something that does not go together."""
+
+
+def printable(text: str) -> str:
+    """Text for a terminal: what is no letter there is escaped, so that JSON stays the same JSON."""
+    return _UNFIT.sub(lambda c: f"\\x{ord(c[0]):02x}" if c[0] < " " else f"\\u{ord(c[0]):04x}", text)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(f"{error.filename}: {what}" if error.filename is not None else what, args, 1)
     except MemoryError:
         return _say("there is not enough memory", args, 1)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, NotImplementedError) as error:
         return _say(str(error), args, 1)
     except Exception as error:
         return _say(f"{type(error).__name__}: {error} (this should not happen; --debug tells more)", args, 1)
@@ -71,6 +80,6 @@ def _say(message: str, args: object, code: int) -> int:
     if getattr(args, "debug", False):
         import traceback
 
-        traceback.print_exc()
-    sys.stderr.write(f"scansion: {' '.join(message.split())}\n")
+        sys.stderr.write(printable(traceback.format_exc()))
+    sys.stderr.write(f"scansion: {' '.join(printable(message).split())}\n")
     return code

@@ -14,11 +14,12 @@ import numpy as np
 from scansion import schemes
 from scansion.data import Targets
 from scansion.formats.base import FormatError
-from scansion.formats.blocks import Block
-from scansion.formats.jsonlines import Levels, Spans
+from scansion.formats.blocks import Block, Spans
 
 __all__ = [
     "OUTSIDE",
+    "cell_of",
+    "constraints_of",
     "detect",
     "file_labels",
     "known_cells",
@@ -40,15 +41,21 @@ def known_cells(labels: Sequence[Any]) -> list[Any]:
     ]
 
 
+def cell_of(label: Any) -> str:
+    """A label that may be unknown, or one of several, as a file of text has it."""
+    if label is None:
+        return UNKNOWN
+    return "|".join(sorted(map(str, label))) if isinstance(label, frozenset) else str(label)
+
+
 def labels_of(block: Block, partial: bool, scheme: str | None, level: int = 0) -> list[Any]:
     """What a block says of its sequences, as a list of labels for each; spans are written in the scheme."""
     result: list[Any] = []
     sizes = np.diff(block.offsets).tolist()
     for b, (given, size) in enumerate(zip(block.labels(level), sizes, strict=True)):
-        if isinstance(given, (Spans, Levels)):
-            spans = given[level] if isinstance(given, Levels) else given
+        if isinstance(given, Spans):
             try:
-                result.append(schemes.encode(spans, size, scheme or "iob2", outside=OUTSIDE))
+                result.append(schemes.encode(given, size, scheme or "iob2", outside=OUTSIDE))
             except ValueError as error:
                 raise FormatError(block.path, block.line(b), str(error)) from None
         else:
@@ -60,12 +67,8 @@ def segments_of(block: Block, scheme: str, level: int = 0, merge: bool = False) 
     """What a block says of its sequences, as segments that cover them; merge: one for each stretch outside."""
     result = []
     for b, (given, size) in enumerate(zip(block.labels(level), np.diff(block.offsets).tolist(), strict=True)):
-        spans: Iterable[tuple[int, int, Any]]
-        if isinstance(given, Levels):
-            spans = given[level]
-        elif isinstance(given, Spans):
-            spans = given
-        else:
+        spans: Iterable[tuple[int, int, Any]] = given
+        if not isinstance(given, Spans):
             try:
                 spans = schemes.segments(given, scheme, outside=None if scheme == "plain" else OUTSIDE)
             except ValueError as error:
@@ -110,6 +113,36 @@ def detect(rows: Iterable[Sequence[Any]]) -> str:
     return schemes.detect([[y for y in row if isinstance(y, str)] for row in rows])
 
 
+def constraints_of(block: Block, model: Any, scheme: str | None) -> Any:
+    """What a block's labels say, in the form that a model's predictions are constrained by."""
+    levels = model.levels_
+    if not any(level.segments for level in levels):
+        return labels_of(block, True, scheme)
+    read = scheme or "plain"
+    found = [
+        segment_constraints(labels_of(block, True, scheme, k), read, level.labels) for k, level in enumerate(levels)
+    ]
+    if "levels" not in model.get_params():  # the model of one level, whose y is not by level
+        return found[0]
+    columns = []
+    for k, (level, told) in enumerate(zip(levels, found, strict=True)):
+        assert told.ends is not None
+        names: list[Any] = [None if y < 0 else level.labels[y] for y in told.labels.tolist()]
+        if told.allowed is not None:
+            for t in np.flatnonzero((told.labels < 0) & ~told.allowed.all(axis=1)).tolist():
+                names[t] = {level.labels[y] for y in np.flatnonzero(told.allowed[t])}
+        ends: list[int | None] = [None if end < 0 else end for end in told.ends.tolist()]
+        if k < len(levels) - 1 and read != "plain":  # above the bottom, neighbours outside are one segment
+            for t in range(len(names) - 1):
+                ends[t] = 0 if names[t] == names[t + 1] == OUTSIDE else ends[t]
+        columns.append((names, ends))
+    cuts = block.offsets.tolist()
+    return [
+        [{"labels": names[a:b], "boundaries": ends[a : b - 1] + [1] * (b > a)} for names, ends in columns]
+        for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+    ]
+
+
 def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> Targets:
     """What partly known tags say of segments: the label of each token, and of each boundary whether there is one.
 
@@ -145,7 +178,7 @@ def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequ
         for t, tag in enumerate(row):
             where = f"sequence {b}, token {t}"
             if isinstance(tag, frozenset):
-                sets[len(codes) + t] = [parts(one, where)[1] for one in tag]
+                sets[len(codes) + t] = [parts(one, where)[1] for one in sorted(tag, key=str)]
             read.append(None if tag is None or isinstance(tag, frozenset) else parts(tag, where))
         for t, here in enumerate(read):
             after = read[t + 1] if t + 1 < len(read) else ("O", -1)

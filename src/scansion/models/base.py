@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +14,10 @@ from scansion._checks import Floats, Ints
 from scansion.data import Targets, Vocabulary, encode
 from scansion.features.spans import Cells
 from scansion.lattice.constraints import Constraints
-from scansion.lattice.patterns import Pattern
+from scansion.lattice.patterns import BOS, EOS, Pattern
 from scansion.models.flat import PARTS, FlatModel, Inputs, constrained, constraints
 from scansion.models.learner import Learner, cut, sequence_weights
+from scansion.models.levels import Feature, Level, Mark
 from scansion.models.packing import pack, unpack
 from scansion.models.trajectories import TrajectoryAnswers, check_possible
 
@@ -188,6 +189,26 @@ class FlatEstimator(TrajectoryAnswers, Learner):
     def classes_(self) -> list[Any]:
         """The labels, in the order of first appearance in training."""
         return list(self._model.labels)
+
+    @property
+    def levels_(self) -> list[Level]:
+        """The only level: "segment", or "label" where each token has one."""
+        name, model = "segment" if self._segments else "label", self._model
+        return [Level(name, list(model.labels), model.max_length, self._segments)]
+
+    def level_features(self, single: bool = True) -> Iterator[Feature]:
+        """The features with a weight other than 0; single: also those of one label."""
+        labels = self._model.labels
+        # BOS and EOS are numbers, which labels may be as well
+        marks = {y: mark for y, mark in ((BOS, Mark.START), (EOS, Mark.END)) if y not in labels}
+        if single:
+            for (name, label), w in self.state_features_.items():
+                yield Feature(0, None, (label,), name, w)
+        always = ((None, pattern, w) for pattern, w in self.pattern_features_.items())
+        tied = ((name, pattern, w) for (name, pattern), w in self.attribute_pattern_features_.items())
+        for attribute, pattern, w in (*always, *tied):
+            marked = tuple(marks.get(y, y) if isinstance(y, int) else y for y in pattern)
+            yield Feature(0, None, marked, attribute, w)
 
     @property
     def attributes_(self) -> list[str]:

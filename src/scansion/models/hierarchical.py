@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from scansion.features.lengths import length_basis
 from scansion.features.spans import readable, span_cells
 from scansion.models.build import length_counts, matches
 from scansion.models.learner import Learner, cut, sequence_weights
+from scansion.models.levels import Feature, Mark
+from scansion.models.levels import Level as PublicLevel
 from scansion.models.nested.build import build, carry_over
 from scansion.models.nested.checks import check_targets
 from scansion.models.nested.inputs import NestedInputs
@@ -406,6 +408,31 @@ calibration_eta, calibration_rate, calibration_samples, calibration_candidates, 
     def classes_(self) -> dict[str, list[Any]]:
         """The labels of each level, in the order of first appearance in training."""
         return {level.name: list(level.labels) for level in self._model.levels}
+
+    @property
+    def levels_(self) -> list[PublicLevel]:
+        """The levels of the labels, the top level first."""
+        return [PublicLevel(level.name, list(level.labels), level.max_length) for level in self._model.levels]
+
+    def by_level(self, told: Any) -> list[Any]:
+        """What the estimator tells of all levels, one entry for each of `levels_`."""
+        return [told.get(name, {}) for name in self._level_names] if isinstance(told, Mapping) else list(told)
+
+    def level_features(self, single: bool = True) -> Iterator[Feature]:
+        """The features with a weight other than 0; single: also those of one label."""
+        if single:
+            places = {name: k for k, name in enumerate(self._level_names)}
+            for (name, attribute, label), w in self.state_features_.items():
+                yield Feature(places[name], None, (label,), attribute, w)
+        ends: tuple[tuple[str, tuple[Any, ...], tuple[Any, ...]], ...] = (
+            ("initialisation", (Mark.START,), ()),
+            ("transition", (), ()),
+            ("ending", (), (Mark.END,)),
+        )
+        for part, before, after in ends:
+            for block, row, (parent, *labels), w in self._model.named_features():
+                if block.part == part:
+                    yield Feature(block.level, parent, (*before, *labels, *after), None if block.always else row, w)
 
     @property
     def max_length_(self) -> dict[str, int | None]:

@@ -20,6 +20,7 @@ from scansion._checks import Floats, Ints
 from scansion.formats.reading import Reading
 from scansion.lattice.base import Lattice
 from scansion.models.estimator import Estimator, not_fitted
+from scansion.models.levels import Level
 from scansion.models.packing import json_value, storable
 
 if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
@@ -266,6 +267,32 @@ class Learner(Estimator):
         """The lattice of one sequence; see `lattices`."""
         lattice: Lattice[Any, Any] = self.lattices([x])[0]
         return lattice
+
+    # ---- levels ------------------------------------------------------------------------------------------------
+
+    @property
+    def levels_(self) -> list[Level]:
+        """The levels of the labels, the top level first; flat models have one."""
+        raise NotImplementedError
+
+    def by_level(self, told: Any) -> list[Any]:
+        """What the estimator tells of all levels, one entry for each of `levels_`.
+
+        Parameters
+        ----------
+        told : an answer of `predict` or `predict_marginals`, or `classes_`, `strongest_features()`, `length_counts_`
+        """
+        return [told]
+
+    def level_marginals(self, X: Any, constraints: Any = None) -> list[Floats]:
+        """Label probabilities (N, L) of all tokens, one array for each of `levels_`."""
+
+        def tables(batch: Any) -> list[Any]:
+            found = batch.marginals().labels
+            return [[found] if isinstance(found, np.ndarray) else found[1:]]  # without the root
+
+        blocks = [[np.zeros((0, len(level.labels))) for level in self.levels_], *self._ask(X, tables, constraints)]
+        return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
     # ---- files -------------------------------------------------------------------------------------------------
 

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, BinaryIO
 
-from scansion.formats.base import FormatError
+from scansion.formats.answers import Answers, Asked
+from scansion.formats.base import FormatError, lines
+from scansion.formats.blocks import Block, Levels, Record, Spans, cut, gathered
+from scansion.formats.reading import Reading
+from scansion.formats.targets import spans_of
 
-__all__ = ["Levels", "Spans", "read_objects"]
+__all__ = ["annotate", "read", "read_objects", "write"]
+
+SPANS = ATTRIBUTES = True
+
+_LABELS = ("labels", "spans", "levels")  # the ways to tell them
 
 
-class Spans(list[tuple[int, int, Any]]):
-    """Spans (start, stop, label) of one sequence, in order, without overlaps."""
-
-
-class Levels(list[Spans]):
-    """Spans of several levels, the outermost first."""
+def read(stream: BinaryIO, path: str, reading: Reading) -> Iterator[Block]:
+    """The sequences of a file, some at a time."""
+    return gathered(read_objects(lines(stream, path), path), path, reading)
 
 
 def read_objects(lines: Iterable[tuple[int, str]], path: str) -> Iterator[tuple[int, list[Any], Any, dict[str, Any]]]:
@@ -52,7 +57,7 @@ def _check_token(token: Any, i: int, path: str, number: int) -> None:
 
 
 def _targets(entry: dict[str, Any], size: int, path: str, number: int) -> Any:
-    given = [key for key in ("labels", "spans", "levels") if entry.get(key) is not None]
+    given = [key for key in _LABELS if entry.get(key) is not None]
     if not given:
         return None
     if len(given) > 1:
@@ -96,3 +101,71 @@ def _spans(value: list[Any], size: int, path: str, number: int) -> Spans:
         if one[1] > other[0]:
             raise FormatError(path, number, f"spans {list(one)!r:.60} and {list(other)!r:.60} overlap")
     return spans
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+def write(out: BinaryIO, record: Record, reading: Reading) -> None:
+    """A sequence: an object with its tokens, what else it had, and its spans or labels."""
+    if record.items is not None:
+        tokens: list[Any] = list(map(dict, record.items))
+    else:
+        tokens = [row[0] if len(row) == 1 else row for row in record.cells or ()]
+    result = {"tokens": tokens} | _without_labels(record.entry) | {"tokens": tokens}
+    if record.spans:
+        result |= _by_level([[[u, v, _listed(y)] for u, v, y in level] for level in record.spans])
+    elif record.labels:
+        result["labels"] = list(map(_listed, record.labels[0]))
+    _put(out, result)
+
+
+def annotate(out: BinaryIO, block: Block, answers: Answers, asked: Asked) -> None:
+    """The objects with a model's answers in place of what they say of the labels."""
+    if asked.compressed:
+        for entry, trajectory in zip(block.objects, answers.trajectories(), strict=True):
+            _put(out, entry | {"trajectory": trajectory})
+        return
+    several = answers.kbest(asked.kbest) if asked.kbest else None
+    best = answers.best if several is None else [found[0][0] for found in several]
+    probabilities: dict[str, list[Any]] = {}  # by level, sequence by sequence
+    if asked.marginals:
+        probabilities["probabilities"] = [cut(column.tolist(), answers.data.offsets) for column in answers.sure]
+    if asked.all_marginals:
+        names = [list(map(str, level.labels)) for level in answers.levels]
+        probabilities["marginals"] = [
+            cut([dict(zip(labels, row, strict=True)) for row in table.tolist()], answers.data.offsets)
+            for labels, table in zip(names, answers.marginals, strict=True)
+        ]
+    for b, (entry, answer) in enumerate(zip(block.objects, best, strict=True)):
+        result = _without_labels(entry) | _told(answers, answer)
+        if several is not None:
+            result["alternatives"] = [_told(answers, other) | {"probability": p} for other, p in several[b]]
+        for name, levels in probabilities.items():
+            result[name] = [level[b] for level in levels] if len(levels) > 1 else levels[0][b]
+        _put(out, result)
+
+
+def _told(answers: Answers, answer: list[Any]) -> dict[str, Any]:
+    """An answer as JSON has it: labels, spans, or levels of spans."""
+    if not answers.segmental and answers.scheme is None:
+        return {"labels": list(answer[0])}
+    levels = answers.spans(answer, answers.scheme or "iob2")
+    return _by_level([[list(span) for span in spans_of(level, answers.scheme)] for level in levels])
+
+
+def _by_level(spans: list[Any]) -> dict[str, Any]:
+    return {"levels": spans} if len(spans) > 1 else {"spans": spans[0]}
+
+
+def _listed(label: Any) -> Any:
+    """A label; one of several as a list."""
+    return sorted(label) if isinstance(label, frozenset) else label
+
+
+def _without_labels(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if key not in _LABELS}
+
+
+def _put(out: BinaryIO, entry: dict[str, Any]) -> None:
+    out.write((json.dumps(entry, ensure_ascii=False) + "\n").encode())
