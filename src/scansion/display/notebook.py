@@ -10,7 +10,7 @@ import numpy as np
 
 from scansion.display.answers import as_columns, as_levels
 from scansion.display.charts import histogram
-from scansion.display.markup import element, join, number
+from scansion.display.markup import element, join, number, table
 from scansion.display.page import Page
 from scansion.display.palette import Palette
 from scansion.display.sequence import Sequence, chip, sequence_body
@@ -137,17 +137,8 @@ def compressed_html(compressed: Any) -> str | None:
         )
         for trajectory, p in best
     ]
-    head = element("tr", element("th", "Probability", scope="col"), element("th", "Trajectory", scope="col"))
     chart = histogram(lengths[low : high + 1], "", "Probability of each length", first=low)
-    body = join(
-        [
-            element("p", repr(compressed)),
-            element(
-                "div",
-                element("figure", chart, element("figcaption", "Probability of each length of the trajectory")),
-                element("div", element("table", element("thead", head), element("tbody", *rows)), class_="scroll"),
-                class_="two",
-            ),
-        ]
-    )
+    figure = element("figure", chart, element("figcaption", "Probability of each length of the trajectory"))
+    trajectories = element("div", table(("Probability", "Trajectory"), element("tbody", *rows)), class_="scroll")
+    body = join([element("p", repr(compressed)), element("div", figure, trajectories, class_="two")])
     return Page("Trajectories", body)._repr_html_()
