@@ -31,23 +31,17 @@ class _Sequences:
 
     def dataset(self, vocabulary: Vocabulary) -> Dataset:
         """All of it as one data set."""
-
-        def joined(offsets: list[Any]) -> Any:
-            shifts = np.cumsum([0, *(part[-1] for part in offsets[:-1])])
-            return np.concatenate([[0], *(part[1:] + shift for part, shift in zip(offsets, shifts, strict=True))])
-
         if len(self.parts) == 1:
             return self.parts[0]
+        offsets, tokens = (
+            np.concatenate([[0], np.cumsum(np.concatenate([np.diff(getattr(part, name)) for part in self.parts]))])
+            for name in ("offsets", "token_offsets")
+        )
         values = None
         if any(part.values is not None for part in self.parts):
             values = np.concatenate([np.ones(len(p.ids)) if p.values is None else p.values for p in self.parts])
-        return Dataset._trusted(
-            joined([part.offsets for part in self.parts]).astype(np.int64),
-            joined([part.token_offsets for part in self.parts]).astype(np.int64),
-            np.concatenate([part.ids for part in self.parts]),
-            values,
-            vocabulary,
-        )
+        ids = np.concatenate([part.ids for part in self.parts])
+        return Dataset._trusted(offsets.astype(np.int64), tokens.astype(np.int64), ids, values, vocabulary)
 
 
 class _Reader:

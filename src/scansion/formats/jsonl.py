@@ -27,79 +27,81 @@ def read(stream: BinaryIO, path: str, reading: Reading) -> Iterator[Block]:
 def read_objects(lines: Iterable[tuple[int, str]], path: str) -> Iterator[tuple[int, list[Any], Any, dict[str, Any]]]:
     """Line, tokens, targets (labels, `Spans` or `Levels`; None) and the object of each sequence."""
     for number, line in lines:
-        if not line.strip():
-            continue
+        if line.strip():
+            try:
+                entry = _object(line)
+                yield number, entry["tokens"], _targets(entry), entry
+            except ValueError as error:
+                raise FormatError(path, number, str(error)) from None
+
+
+def _object(line: str) -> dict[str, Any]:
+    """An object with tokens."""
+    try:
+        entry = json.loads(line, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the line is not JSON: {error}") from None
+    if not isinstance(entry, dict) or not isinstance(entry.get("tokens"), list):
+        raise ValueError('the line must be an object with a list of "tokens"')
+    for i, token in enumerate(entry["tokens"]):
+        cells = token if isinstance(token, list) else [token]
+        if not isinstance(token, dict) and not (cells and all(isinstance(cell, str) for cell in cells)):
+            raise ValueError(f"token {i} must be a string, a list of strings or an object, got {token!r:.60}")
         try:
-            entry = json.loads(line, parse_constant=_refuse)
-        except (ValueError, RecursionError) as error:
-            raise FormatError(path, number, f"the line is not JSON: {error}") from None
-        if not isinstance(entry, dict) or not isinstance(entry.get("tokens"), list):
-            raise FormatError(path, number, 'the line must be an object with a list of "tokens"')
-        tokens = entry["tokens"]
-        for i, token in enumerate(tokens):
-            _check_token(token, i, path, number)
-        yield number, tokens, _targets(entry, len(tokens), path, number), entry
+            json.dumps(token, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"token {i} holds half a surrogate pair") from None
+    return entry
 
 
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-def _check_token(token: Any, i: int, path: str, number: int) -> None:
-    cells = token if isinstance(token, list) else [token]
-    if isinstance(token, dict) or (cells and all(isinstance(cell, str) for cell in cells)):
-        try:
-            json.dumps(token, ensure_ascii=False).encode()
-            return
-        except UnicodeEncodeError:
-            raise FormatError(path, number, f"token {i} holds half a surrogate pair") from None
-    raise FormatError(path, number, f"token {i} must be a string, a list of strings or an object, got {token!r:.60}")
-
-
-def _targets(entry: dict[str, Any], size: int, path: str, number: int) -> Any:
+def _targets(entry: dict[str, Any]) -> Any:
     given = [key for key in _LABELS if entry.get(key) is not None]
     if not given:
         return None
     if len(given) > 1:
-        raise FormatError(path, number, f'the line has both "{given[0]}" and "{given[1]}"; give one')
-    value = entry[given[0]]
+        raise ValueError(f'the line has both "{given[0]}" and "{given[1]}"; give one')
+    value, size = entry[given[0]], len(entry["tokens"])
     if not isinstance(value, list):
-        raise FormatError(path, number, f'"{given[0]}" must be a list')
+        raise ValueError(f'"{given[0]}" must be a list')
     if given[0] == "spans":
-        return _spans(value, size, path, number)
+        return _spans(value, size)
     if given[0] == "levels":
         if not all(isinstance(level, list) for level in value):
-            raise FormatError(path, number, '"levels" must be a list of lists of spans')
-        return Levels(_spans(level, size, path, number) for level in value)
+            raise ValueError('"levels" must be a list of lists of spans')
+        return Levels(_spans(level, size) for level in value)
     if len(value) != size:
-        raise FormatError(path, number, f"there are {len(value)} labels for {size} tokens")
-    return [_label(label, i, path, number) for i, label in enumerate(value)]
+        raise ValueError(f"there are {len(value)} labels for {size} tokens")
+    return [_label(label, i) for i, label in enumerate(value)]
 
 
-def _label(label: Any, i: int, path: str, number: int) -> Any:
+def _label(label: Any, i: int) -> Any:
     """A label, None for unknown, a set for one of several."""
     if isinstance(label, list) and label and all(isinstance(one, (str, int)) for one in label):
         return frozenset(label)
     if label is None or (isinstance(label, (str, int)) and not isinstance(label, bool)):
         return label
-    raise FormatError(path, number, f"label {i} must be a string, a list of strings or null, got {label!r:.60}")
+    raise ValueError(f"label {i} must be a string, a list of strings or null, got {label!r:.60}")
 
 
-def _spans(value: list[Any], size: int, path: str, number: int) -> Spans:
+def _spans(value: list[Any], size: int) -> Spans:
     spans = Spans()
     for span in value:
         if isinstance(span, dict):
             span = [span.get("start"), span.get("stop", span.get("end")), span.get("label")]
         if not isinstance(span, list) or len(span) != 3 or not all(type(i) is int for i in span[:2]):
-            raise FormatError(path, number, f"a span must be [start, stop, label], got {span!r:.60}")
+            raise ValueError(f"a span must be [start, stop, label], got {span!r:.60}")
         start, stop, label = span
         if not 0 <= start < stop <= size:
-            raise FormatError(path, number, f"span {span!r:.60} does not lie within the {size} tokens")
-        spans.append((start, stop, _label(label, start, path, number)))
+            raise ValueError(f"span {span!r:.60} does not lie within the {size} tokens")
+        spans.append((start, stop, _label(label, start)))
     spans.sort(key=lambda span: span[:2])
     for one, other in zip(spans, spans[1:], strict=False):
         if one[1] > other[0]:
-            raise FormatError(path, number, f"spans {list(one)!r:.60} and {list(other)!r:.60} overlap")
+            raise ValueError(f"spans {list(one)!r:.60} and {list(other)!r:.60} overlap")
     return spans
 
 

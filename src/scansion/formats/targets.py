@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from scansion import schemes
-from scansion.data import Targets
 from scansion.formats.base import FormatError
 from scansion.formats.blocks import Block, Spans
 
@@ -115,36 +114,22 @@ def detect(rows: Iterable[Sequence[Any]]) -> str:
 
 def constraints_of(block: Block, model: Any, scheme: str | None) -> Any:
     """What a block's labels say, in the form that a model's predictions are constrained by."""
-    levels = model.levels_
+    levels, read = model.levels_, scheme or "plain"
+    rows = [labels_of(block, True, scheme, k) for k in range(len(levels))]
     if not any(level.segments for level in levels):
-        return labels_of(block, True, scheme)
-    read = scheme or "plain"
-    found = [
-        segment_constraints(labels_of(block, True, scheme, k), read, level.labels) for k, level in enumerate(levels)
-    ]
-    if "levels" not in model.get_params():  # the model of one level, whose y is not by level
-        return found[0]
-    columns = []
-    for k, (level, told) in enumerate(zip(levels, found, strict=True)):
-        assert told.ends is not None
-        names: list[Any] = [None if y < 0 else level.labels[y] for y in told.labels.tolist()]
-        if told.allowed is not None:
-            for t in np.flatnonzero((told.labels < 0) & ~told.allowed.all(axis=1)).tolist():
-                names[t] = {level.labels[y] for y in np.flatnonzero(told.allowed[t])}
-        ends: list[int | None] = [None if end < 0 else end for end in told.ends.tolist()]
-        if k < len(levels) - 1 and read != "plain":  # above the bottom, neighbours outside are one segment
-            for t in range(len(names) - 1):
-                ends[t] = 0 if names[t] == names[t + 1] == OUTSIDE else ends[t]
-        columns.append((names, ends))
-    cuts = block.offsets.tolist()
-    return [
-        [{"labels": names[a:b], "boundaries": ends[a : b - 1] + [1] * (b > a)} for names, ends in columns]
-        for a, b in zip(cuts[:-1], cuts[1:], strict=True)
-    ]
+        return rows[0]
+    if "levels" not in model.get_params():  # y is not by level
+        return segment_constraints(rows[0], read, levels[0].labels)
+    columns = [_knowledge(rows[k], read, level.labels) for k, level in enumerate(levels)]
+    for told in (told for column in columns[:-1] for told in column if read != "plain"):
+        labels, boundaries = told.values()
+        for t in range(len(labels) - 1):  # above the bottom, neighbours outside are one segment
+            boundaries[t] = 0 if labels[t] == labels[t + 1] == OUTSIDE else boundaries[t]
+    return list(map(list, zip(*columns, strict=True)))
 
 
-def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> Targets:
-    """What partly known tags say of segments: the label of each token, and of each boundary whether there is one.
+def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> Any:
+    """What partly known tags say of segments, encoded: the labels, and of each boundary whether there is one.
 
     Parameters
     ----------
@@ -153,62 +138,49 @@ def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequ
     scheme : str
     labels : the model's
     """
-    number = {label: i for i, label in enumerate(labels)}
-    roles = schemes._ROLES.get(scheme, {})
+    from scansion.data import encode_levels  # most files are tagged without
 
-    def parts(tag: Any, where: str) -> tuple[str, int]:
-        """Role ("O" outside, "" for plain labels) and number of a tag."""
-        kind = tag
-        role = ""
-        if tag == OUTSIDE and scheme != "plain":
+    told = [[one] for one in _knowledge(rows, scheme, labels)]
+    return encode_levels(told, list(map(len, rows)), ["segment"], [labels])[0].levels[0]
+
+
+def _knowledge(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> list[dict[str, list[Any]]]:
+    """What tags say of each sequence, "labels" and "boundaries", as `scansion.data.encode_levels` reads it."""
+    known = set(labels)
+
+    def parts(tag: Any, where: str) -> tuple[str, Any]:
+        """Role ("O" outside, "" for plain labels) and label of a tag."""
+        role, label = "", tag
+        if scheme != "plain" and tag == OUTSIDE:
             role = "O"
         elif scheme != "plain":
-            head, kind = schemes._split(str(tag), False, "-")
-            role = roles.get(head, "?")
-        if kind not in number or role == "?":
+            head, label = schemes._split(str(tag), False, "-")
+            role = schemes._ROLES.get(scheme, {}).get(head, "?")
+        if label not in known or role == "?":
             raise ValueError(f"{where}: {tag!r} is not a label of the model; it has {', '.join(map(str, labels[:20]))}")
-        return role, number[kind]
+        return role, label
 
-    codes: list[int] = []
-    ends: list[int] = []
-    sets: dict[int, list[int]] = {}
-    known, complete = [], []
+    result = []
     for b, row in enumerate(rows):
-        read: list[tuple[str, int] | None] = []
+        names: list[Any] = []
+        read: list[tuple[str, Any] | None] = []
         for t, tag in enumerate(row):
             where = f"sequence {b}, token {t}"
             if isinstance(tag, frozenset):
-                sets[len(codes) + t] = [parts(one, where)[1] for one in sorted(tag, key=str)]
-            read.append(None if tag is None or isinstance(tag, frozenset) else parts(tag, where))
-        for t, here in enumerate(read):
-            after = read[t + 1] if t + 1 < len(read) else ("O", -1)
-            codes.append(-1 if here is None else here[1])
-            ends.append(_boundary(here, after))
-        known.append(any(here is not None for here in read) or any(isinstance(tag, frozenset) for tag in row))
-        complete.append(all(here is not None for here in read))
-    allowed = None
-    if sets:
-        allowed = np.ones((len(codes), len(labels)), np.bool_)
-        for t, code in enumerate(codes):
-            if code >= 0 or t in sets:
-                allowed[t] = False
-                allowed[t, sets.get(t, [code])] = True
-    return Targets(
-        labels=np.array(codes, np.int32),
-        allowed=allowed,
-        ends=np.array(ends, np.int8),
-        complete=np.array(complete, np.bool_),
-        known=np.array(known, np.bool_),
-        longest=0,
-    )
+                names.append({parts(one, where)[1] for one in sorted(tag, key=str)})
+                read.append(None)
+            else:
+                read.append(None if tag is None else parts(tag, where))
+                names.append(read[-1] and read[-1][1])
+        pairs = zip(read, [*read[1:], ("O", None)], strict=True)
+        result.append({"labels": names, "boundaries": [_boundary(here, after) for here, after in pairs]})
+    return result
 
 
-def _boundary(here: tuple[str, int] | None, after: tuple[str, int] | None) -> int:
-    """1 if a segment ends between two tokens, 0 if none does, -1 if that is not known."""
+def _boundary(here: tuple[str, Any] | None, after: tuple[str, Any] | None) -> int | None:
+    """1 if a segment ends between two tokens, 0 if none does, None if that is not known."""
     if here is not None and here[0] in ("O", "E", "S"):
         return 1
     if after is not None and after[0] in ("O", "B", "S"):
         return 1
-    if here is None or after is None:
-        return -1
-    return int(here[1] != after[1])
+    return None if here is None or after is None else int(here[1] != after[1])
