@@ -16,6 +16,7 @@ from scansion.formats import Block, FormatError, Reading, format_of
 __all__ = [
     "check_target",
     "check_template",
+    "given_reading",
     "given_template",
     "load_model",
     "note",
@@ -63,6 +64,11 @@ def check_template(template: Template | None, block: Block) -> None:
     """Raise if a template can make nothing of what a file holds."""
     if template is not None and block.rows is None:
         raise UsageError("a template makes attributes of columns, but the file has attributes already")
+
+
+def given_reading(args: Any, form: str, labels: tuple[int, ...]) -> Reading:
+    """How to read a file of this format as the command line says."""
+    return Reading(form, args.separator or "", args.comment or "", args.columns, labels)
 
 
 def reading_for(model: Any, args: Any, path: str) -> Reading:

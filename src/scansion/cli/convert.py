@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from scansion.cli import UsageError
-from scansion.cli.common import check_target, check_template, given_template, open_output
+from scansion.cli.common import check_target, check_template, given_reading, given_template, open_output
 from scansion.cli.parser import labels_given
 from scansion.formats import Reading, Record, format_module, format_of, read
 from scansion.formats.blocks import Spans
@@ -20,13 +20,7 @@ def run(args: Any) -> int:
     template = given_template(args)
     source = args.source_format or format_of(args.source)
     target = args.target_format or format_of(args.target, source)
-    reading = Reading(
-        format=source,
-        separator=args.separator or "",
-        comment=args.comment or "",
-        columns=args.columns,
-        labels=() if args.no_labels else labels_given(args.labels) or (-1,),
-    )
+    reading = given_reading(args, source, () if args.no_labels else labels_given(args.labels) or (-1,))
     writing = Reading(format=target, separator=args.output_separator)
     writer = format_module(target)
     if args.spans and not writer.SPANS:

@@ -9,12 +9,7 @@ from scansion.cli.common import load_model, reading_for, show
 from scansion.formats import FormatError, read
 from scansion.formats.answers import Tagger
 from scansion.formats.targets import detect, labels_of
-from scansion.metrics import (
-    flat_accuracy_score,
-    flat_classification_report,
-    segment_scores,
-    sequence_accuracy_score,
-)
+from scansion.metrics import flat_accuracy_score, flat_classification_report, segment_scores, sequence_accuracy_score
 
 __all__ = ["run"]
 
@@ -64,10 +59,8 @@ def _report(truth: list[Any], guess: list[Any], scheme: str, segmental: bool) ->
         table = flat_classification_report(truth, guess, digits=4, zero_division=0, output_dict=True)
         text = flat_classification_report(truth, guess, digits=4, zero_division=0)
         assert isinstance(table, dict) and isinstance(text, str)
-        figures["labels"] = {
-            str(y): row for y, row in table.items() if isinstance(row, dict) and not y.endswith(" avg")
-        }
-        return figures, text
+        rows = {str(y): row for y, row in table.items() if isinstance(row, dict) and not y.endswith(" avg")}
+        return figures | {"labels": rows}, text
     # conlleval's rules where they apply: published figures read malformed tags as it does
     rules = "conlleval" if scheme in ("iob1", "iob2", "ioe1", "ioe2") else scheme
     scores = segment_scores(truth, guess, rules)

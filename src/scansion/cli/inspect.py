@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import inspect
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -32,7 +33,8 @@ def run(args: Any) -> int:
 def _summary(model: Any, top: int) -> dict[str, Any]:
     """What there is to show, in JSON's types; of several levels, what belongs to one is in a list of levels."""
     reading = model.reading_
-    changed = {k: v for k, v in model.get_params().items() if _plain(v) and v != _default(model, k)}
+    defaults = inspect.signature(type(model).__init__).parameters
+    changed = {k: v for k, v in model.get_params().items() if _plain(v) and v != defaults[k].default}
     features = list(model.level_features())
     levels = [_level(level, [f for f in features if f.level == k], top) for k, level in enumerate(model.levels_)]
     if len(levels) > 1:
@@ -77,12 +79,6 @@ def _plain(value: Any) -> bool:
     return value is None or isinstance(value, (str, int, float, bool, list, dict, tuple))
 
 
-def _default(model: Any, name: str) -> Any:
-    import inspect
-
-    return inspect.signature(type(model).__init__).parameters[name].default
-
-
 def _strongest(found: Iterable[tuple[float, str]], top: int) -> list[list[Any]]:
     """(name, weight) of the largest absolute weights; equal ones by name."""
     chosen = heapq.nsmallest(top, found, key=lambda pair: (-abs(pair[0]), pair[1]))
@@ -105,10 +101,8 @@ def _text(summary: dict[str, Any]) -> str:
         lines.append("parameters: " + ", ".join(f"{k}={v!r}" for k, v in summary["parameters"].items()))
     reading = summary["reading"]
     if reading is not None:
-        told = f"reads: {reading['format']}"
-        if reading["scheme"] is not None:
-            told += f", scheme {reading['scheme']}"
-        lines.append(told)
+        scheme = "" if reading["scheme"] is None else f", scheme {reading['scheme']}"
+        lines.append(f"reads: {reading['format']}{scheme}")
         if reading["template"] is not None:
             lines.append(f"template ({reading['dialect']}):")
             lines += ["  " + line for line in reading["template"].splitlines()]

@@ -32,56 +32,43 @@ def run(args: Any) -> int:
     if len(tagger.levels) > 1 and args.compressed:
         raise UsageError("--compressed goes with models of one level")
     asked = Asked(args.kbest, args.marginals, args.all_marginals, args.compressed)
-    page = _Page(tagger) if args.html is not None else None
     writer = format_module(reading.format)
+    entries: list[Any] = []
+    left_out = 0
     with open_output(args.output) as out:
         for block in read(args.file, reading):
             answers = tagger.ask(block, args.constraints) if len(block) else None
             writer.annotate(out, block, answers, asked)
             out.flush()
-            if page is not None and answers is not None:
-                page.add(block, answers)
-    if page is not None:
-        page.write(args.html)
+            if args.html is not None and answers is not None:
+                shown = _entries(block, answers, HTML_LIMIT - len(entries))
+                entries += shown
+                left_out += len(block) - len(shown)
+    if args.html is not None:
+        from scansion.display import sequence_page
+
+        write_text(args.html, sequence_page(entries))
+        if left_out:
+            note(f"{args.html} shows the first {len(entries)} sequences; {left_out} are left out")
     return 0
 
 
-class _Page:
-    """Sequences for the page that `scansion.display` makes."""
+def _entries(block: Block, answers: Answers, room: int) -> list[Any]:
+    """The first sequences of a block, for a page: the best answers, and the marginals of the lowest level."""
+    from scansion.display import Sequence
+    from scansion.formats.targets import detect, spans_of
 
-    def __init__(self, tagger: Tagger) -> None:
-        from scansion.formats.targets import detect
-
-        self.entries: list[Any] = []
-        self.left_out = 0
-        self.labels = [str(y) for y in tagger.levels[-1].labels]
-        self.scheme: str = tagger.scheme or detect([self.labels])
-
-    def add(self, block: Block, answers: Answers) -> None:
-        """Add the sequences of a block, up to the limit."""
-        from scansion.display import Sequence
-
-        room = max(0, HTML_LIMIT - len(self.entries))
-        self.left_out += max(0, len(block) - room)
-        if not room:
-            return
-        some = answers.head(room)
-        tables = np.split(some.marginals[-1], some.data.offsets[1:-1])  # of several levels, the bottom's
-        for words, found, table in zip(block.words(), some.kbest(3), tables, strict=False):
-            others = [(self._levels(some, answer), p) for answer, p in found]
-            levels = others[0][0] if others else []
-            self.entries.append(Sequence(words, levels, None, table, self.labels, others[1:] or None))
-
-    def _levels(self, answers: Answers, answer: list[Any]) -> list[list[tuple[int, int, str]]]:
-        from scansion.formats.targets import spans_of
-
-        levels = answers.spans(answer, self.scheme)
-        return [[(u, v, str(y)) for u, v, y in spans_of(level, self.scheme)] for level in levels]
-
-    def write(self, path: str) -> None:
-        """Write the page."""
-        from scansion.display import sequence_page
-
-        write_text(path, sequence_page(self.entries))
-        if self.left_out:
-            note(f"{path} shows the first {len(self.entries)} sequences; {self.left_out} are left out")
+    if room <= 0:
+        return []
+    some = answers.head(room)
+    labels = [str(y) for y in some.levels[-1].labels]
+    scheme = some.scheme or detect([labels])
+    tables = np.split(some.marginals[-1], some.data.offsets[1:-1])
+    entries = []
+    for words, found, table in zip(block.words(), some.kbest(3), tables, strict=False):
+        read = [
+            ([[(u, v, str(y)) for u, v, y in spans_of(level, scheme)] for level in some.spans(answer, scheme)], p)
+            for answer, p in found
+        ]
+        entries.append(Sequence(words, read[0][0], None, table, labels, read[1:] or None))
+    return entries

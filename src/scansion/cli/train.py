@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from scansion.cli import UsageError
-from scansion.cli.common import check_target, check_template, given_template, note
+from scansion.cli.common import check_target, check_template, given_reading, given_template, note
 from scansion.cli.parser import MODELS, labels_given
 from scansion.data import Dataset, Vocabulary
 from scansion.features.templates import BUILT_IN, Template
-from scansion.formats import Block, FormatError, Reading, format_of, read
+from scansion.formats import Block, FormatError, format_of, read
 from scansion.formats.base import shown
 from scansion.formats.blocks import Spans
 from scansion.formats.targets import detect, labels_of, segments_of
@@ -60,28 +60,26 @@ class _Reader:
             raise UsageError("several label columns are levels: they need --model hierarchical")
         if args.partial and self.segmental:
             raise UsageError("--partial goes with --model crf")
-        self.reading = Reading(
-            format=args.format or format_of(args.data[0]),
-            separator=args.separator or "",
-            comment=args.comment or "",
-            columns=args.columns,
-            labels=labels,
-            scheme=None if args.scheme == "auto" else args.scheme,
-        )
+        scheme = None if args.scheme == "auto" else args.scheme
+        self.reading = given_reading(args, args.format or format_of(args.data[0]), labels)._replace(scheme=scheme)
         self.settled = False
         self.depth = 1
 
-    def sequences(self, path: str, frozen: bool = False) -> _Sequences:
-        """The sequences of one file."""
+    def sequences(self, paths: Sequence[str], frozen: bool = False) -> _Sequences:
+        """The sequences of files; frozen: attributes that were not seen before are left out."""
         result = _Sequences()
-        form = self.args.format or format_of(path, self.reading.format)
-        for block in read(path, self.reading._replace(format=form)):
-            if not self.settled and len(block):
-                self._settle(block)
-            block.reading = self.reading._replace(format=form)
-            if len(block):
-                result.y.extend(self._targets(block))
-                result.parts.append(block.dataset(self.template, self.vocabulary, frozen))
+        for path in paths:
+            before = len(result.y)
+            form = self.args.format or format_of(path, self.reading.format)
+            for block in read(path, self.reading._replace(format=form)):
+                if not self.settled and len(block):
+                    self._settle(block)
+                block.reading = self.reading._replace(format=form)
+                if len(block):
+                    result.y.extend(self._targets(block))
+                    result.parts.append(block.dataset(self.template, self.vocabulary, frozen))
+            if len(result.y) == before:
+                raise FormatError(path, None, "there are no sequences in it")
         return result
 
     def _settle(self, block: Block) -> None:
@@ -98,10 +96,8 @@ class _Reader:
                     note(f"no template given: taking the built-in one, --features {name}")
             for k, column in enumerate(block.feature_columns(self.template.columns)):
                 if column in held:
-                    raise UsageError(
-                        f"the template reads column {k}, which holds the labels; choose others with --labels or "
-                        "--columns"
-                    )
+                    remedy = "choose others with --labels or --columns"
+                    raise UsageError(f"the template reads column {k}, which holds the labels; {remedy}")
             self.reading = self.reading._replace(template=self.template.text, dialect=self.template.dialect)
         if self.reading.scheme is None:
             labels = block.labels()
@@ -132,25 +128,17 @@ def run(args: Any) -> int:
     trial = {"levels": ["level0", "level1"]} if "levels" in known else {}
     kind(**trial | parameters)._settings()  # says what is wrong with them before the work begins
     reader = _Reader(args, known)
-    data = _Sequences()
-    for path in args.data:
-        found = reader.sequences(path)
-        if not found.y:
-            raise FormatError(path, None, "there are no sequences in it")
-        data.parts += found.parts
-        data.y += found.y
+    data = reader.sequences(args.data)
     X = data.dataset(reader.vocabulary)
     data.parts.clear()
-    dev = _Sequences()
+    extra = {}
     if args.dev is not None:
-        dev = reader.sequences(args.dev, frozen=True)
-        if not dev.y:
-            raise FormatError(args.dev, None, "there are no sequences in it")
+        dev = reader.sequences([args.dev], frozen=True)
+        extra = {"X_dev": dev.dataset(reader.vocabulary), "y_dev": dev.y}
     estimator = kind(**_reader_parameters(reader, args) | parameters)
     if not args.quiet:
         names = ", ".join(map(shown, args.data))
         note(f"read {len(X)} sequences, {X.n_tokens} tokens, {len(X.vocabulary)} attributes from {names}")
-    extra = {"X_dev": dev.dataset(reader.vocabulary), "y_dev": dev.y} if dev.y else {}
     estimator.fit(X, data.y, **extra)
     estimator.reading_ = reader.reading
     estimator.save(args.output)
@@ -169,22 +157,11 @@ def _parameters(args: Any) -> tuple[Any, dict[str, Any]]:
     known = kind._parameter_names()
     if args.max_length is not None and ("max_length" not in known or "levels" in known):
         raise UsageError("--max-length goes with --model semicrf")
-    given = {
-        "order": args.order,
-        "max_length": args.max_length,
-        "algorithm": args.algorithm,
-        "c1": args.c1,
-        "c2": args.c2,
-        "max_iterations": args.max_iterations,
-        "min_freq": args.min_freq,
-        "patience": args.patience,
-        "random_state": args.seed,
-        "all_possible_states": args.all_possible_states or None,
-        "all_possible_transitions": args.all_possible_transitions or None,
-        "n_jobs": args.jobs,
-        "verbose": not args.quiet,
-    }
-    parameters = {name: value for name, value in given.items() if value is not None}
+    names = ("order", "max_length", "algorithm", "c1", "c2", "max_iterations", "min_freq", "patience")
+    given = {name: getattr(args, name) for name in (*names, "all_possible_states", "all_possible_transitions")}
+    given |= {"random_state": args.seed, "n_jobs": args.jobs}
+    parameters = {name: value for name, value in given.items() if value is not None and value is not False}
+    parameters["verbose"] = not args.quiet
     for name in parameters:
         if name not in known:
             raise UsageError(f"--{name.replace('_', '-')} does not go with --model {args.model}")

@@ -191,7 +191,7 @@ def _automaton(model: Any) -> Graph | None:
 
 
 def _facts(estimator: Any, levels: Sequence[Any]) -> list[tuple[str, Any]]:
-    """The summary."""
+    """The summary: what the model is, and how its weights came about."""
 
     def of_levels(values: list[Any]) -> Any:
         return values[0] if len(values) == 1 else ", ".join(map(str, values))
@@ -210,18 +210,7 @@ def _facts(estimator: Any, levels: Sequence[Any]) -> list[tuple[str, Any]]:
     if any(level.segments for level in levels):
         longest = ["free" if level.max_length is None else level.max_length for level in levels]
         facts.append(("Longest segment", of_levels(longest)))
-    return facts + _training(estimator)
-
-
-def _lengths(counts: dict[Any, Counts]) -> dict[Any, Counts]:
-    """Distributions to show; none where all segments have one token."""
-    several = any(row[1:].any() for row in counts.values())
-    return {label: row for label, row in counts.items() if several and row.any()}
-
-
-def _training(estimator: Any) -> list[tuple[str, Any]]:
-    """How the weights came about."""
-    facts: list[tuple[str, Any]] = [("Algorithm", estimator.algorithm)]
+    facts.append(("Algorithm", estimator.algorithm))
     if estimator.n_iter_:
         seconds = sum(entry["seconds"] for entry in estimator.training_log_)
         facts += [("Iterations", estimator.n_iter_), ("Training time", f"{seconds:.2f} s")]
@@ -231,3 +220,9 @@ def _training(estimator: Any) -> list[tuple[str, Any]]:
     if estimator.message_:
         facts.append(("Training ended", estimator.message_))
     return facts
+
+
+def _lengths(counts: dict[Any, Counts]) -> dict[Any, Counts]:
+    """Distributions to show; none where all segments have one token."""
+    several = any(row[1:].any() for row in counts.values())
+    return {label: row for label, row in counts.items() if several and row.any()}

@@ -143,11 +143,10 @@ def _node(graph: Graph, node: int, at: Point, width: float, palette: Palette, fi
     name = graph.names[node]
     out = sorted((e for e in graph.edges if e.tail == node), key=lambda e: -e.weight)[:6]
     said = ", ".join(f"{graph.names[e.head]} {signed(e.weight)}" for e in out)
-    shown = name if len(name) <= 22 else name[:21] + "\u2026"
     return element(
         "g",
         void("rect", x=at.real - width / 2, y=at.imag - _HEIGHT / 2, width=width, height=_HEIGHT, rx=7),
-        element("text", shown, x=at.real, y=at.imag),
+        element("text", name if len(name) <= 22 else name[:21] + "\u2026", x=at.real, y=at.imag),
         class_=f"node {palette.css(graph.looks[node])}",
         data_n=node,
         tabindex=0 if first else -1,  # one stop for the whole graph, arrow keys inside

@@ -127,16 +127,11 @@ def compressed_html(compressed: Any) -> str | None:
     if not len(shown):
         return None
     low, high = int(shown[0]), int(shown[-1])
-    best = compressed.best(5, budget=2000)
     palette = Palette(range(compressed.n_labels))
-    rows = [
-        element(
-            "tr",
-            element("td", f"{p:.4f}", class_="number"),
-            element("td", *(part for y in trajectory[:40] for part in (chip(palette, y), " "))),
-        )
-        for trajectory, p in best
-    ]
+    rows = []
+    for trajectory, p in compressed.best(5, budget=2000):
+        chips = element("td", *(part for y in trajectory[:40] for part in (chip(palette, y), " ")))
+        rows.append(element("tr", element("td", f"{p:.4f}", class_="number"), chips))
     chart = histogram(lengths[low : high + 1], "", "Probability of each length", first=low)
     figure = element("figure", chart, element("figcaption", "Probability of each length of the trajectory"))
     trajectories = element("div", table(("Probability", "Trajectory"), element("tbody", *rows)), class_="scroll")

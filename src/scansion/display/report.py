@@ -61,12 +61,8 @@ def report_body(data: ReportData) -> Markup:
     if len(losses) > 1 and all(isinstance(v, (int, float)) and np.isfinite(v) for v in losses):
         sections.append(("training", "Training", _training(data.log)))
     links = [element("a", title, href=f"#{name}") for name, title, _ in sections]
-    header = element(
-        "header",
-        element("h1", data.title),
-        _facts(data.facts),
-        element("nav", *links, class_="contents", aria_label="Sections"),
-    )
+    contents = element("nav", *links, class_="contents", aria_label="Sections")
+    header = element("header", element("h1", data.title), _facts(data.facts), contents)
     shown = [
         element("section", element("h2", title, id=name), body, aria_labelledby=name) for name, title, body in sections
     ]
@@ -144,17 +140,13 @@ def _matrix(one: Transitions, palette: Palette, opened: bool) -> Markup:
     used = np.isfinite(one.weights)
     rows, columns = np.flatnonzero(used.any(axis=1)), np.flatnonzero(used.any(axis=0))
     chips = [chip(palette, name, look=look) for name, look in zip(one.names, one.looks, strict=True)]
-    body = []
-    for i in rows:
-        cells = []
-        for j in columns:
-            w = one.weights[i, j]
-            if not np.isfinite(w):
-                cells.append(element("td", "\u00b7", class_="none"))
-                continue
-            look = "minus" if w < 0 else None
-            cells.append(element("td", signed(float(w)), class_=look, style=f"--w:{abs(w) / scale:.3f}"))
-        body.append(element("tr", element("th", chips[i], scope="row"), *cells))
+
+    def cell(w: float) -> Markup:
+        if not np.isfinite(w):
+            return element("td", "\u00b7", class_="none")
+        return element("td", signed(w), class_="minus" if w < 0 else None, style=f"--w:{abs(w) / scale:.3f}")
+
+    body = [element("tr", element("th", chips[i], scope="row"), *map(cell, one.weights[i, columns])) for i in rows]
     corner = element("td", "from \\ to", class_="none")
     above = [element("th", chips[j], scope="col") for j in columns]
     matrix = table([corner, *above], element("tbody", *body))

@@ -230,9 +230,7 @@ class _Reading:
 
 def _read(entry: Sequence) -> _Reading:
     size, names = len(entry.tokens), entry.labels or []
-    level, meaning = None, names
-    if entry.marginals is not None:
-        level, meaning = _scored_level(entry, names)
+    level, meaning = _scored_level(entry, names)
     chosen, sure = np.full(size, -1), np.ones(size)
     if level is None or entry.marginals is None:
         return _Reading(None, names, chosen, sure)
@@ -386,7 +384,7 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
         rows = np.sort(np.argsort(-peaks, kind="stable")[:_HEAT_ROWS])
     place = {int(y): r for r, y in enumerate(rows)}
     cells, width = [], _HEAT_CELL
-    head = 15.0 + 5.2 * max(len(_cut(token)) for token in entry.tokens)
+    head = 15.0 + 5.2 * max(len(_short(token)) for token in entry.tokens)
     for t, y in np.argwhere(entry.marginals >= _LEAST_SHOWN).tolist():
         if y in place:
             p = entry.marginals[t, y]
@@ -396,25 +394,19 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
                 f'height="{_HEAT_ROW - 2}" fill-opacity="{p:.2f}"{mark}/>'
             )
     names = "".join(
-        f'<text transform="translate({t * width + 13} {head - 6:.0f}) rotate(-52)">{escape(_cut(token))}</text>'
+        f'<text transform="translate({t * width + 13} {head - 6:.0f}) rotate(-52)">{escape(_short(token))}</text>'
         for t, token in enumerate(entry.tokens)
     )
     lines = "".join(f'<path d="M0 {r * _HEAT_ROW + 0.5}H{size * width}" class="rule"/>' for r in range(len(rows) + 1))
     height = head + len(rows) * _HEAT_ROW + 2
     column = void("rect", class_="column", x=-2 * width, width=width, height=len(rows) * _HEAT_ROW)
-    picture = element(
-        "svg",
-        Markup(f'<g class="names">{names}</g>'),
-        Markup(f'<g transform="translate(0 {head:.0f})">{lines}{column}{"".join(cells)}</g>'),
-        width=size * width + 60,
-        height=height,
-        role="img",
-        aria_label="Probability of each label at each token",
-    )
+    parts = f'<g class="names">{names}</g><g transform="translate(0 {head:.0f})">{lines}{column}{"".join(cells)}</g>'
+    told = {"role": "img", "aria_label": "Probability of each label at each token"}
+    picture = element("svg", Markup(parts), width=size * width + 60, height=height, **told)
     shown = (element("span", entry.labels[y]) for y in rows.tolist())
     labels = element("div", *shown, class_="rows", aria_hidden="true")
-    told = {"role": "group", "aria_label": "Marginals; arrow keys walk over the tokens", "data_cell": width}
-    scroll = element("div", picture, class_="scroll", tabindex=0, **told)
+    told = {"role": "group", "aria_label": "Marginals; arrow keys walk over the tokens"}
+    scroll = element("div", picture, class_="scroll", tabindex=0, **told, data_cell=width)
     left = "" if len(rows) == len(peaks) else f", the {len(rows)} most probable of {len(peaks)} labels"
     scale = element("span", element("i"), class_="scale", aria_hidden="true")
     return details(
@@ -426,9 +418,9 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
     )
 
 
-def _cut(token: str, most: int = _HEAT_LETTERS) -> str:
+def _short(token: str) -> str:
     token = token if token.strip() else "\u2423"
-    return token if len(token) <= most else token[: most - 1] + "\u2026"
+    return token if len(token) <= _HEAT_LETTERS else token[: _HEAT_LETTERS - 1] + "\u2026"
 
 
 def _table(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -114,11 +115,8 @@ class Block:
         given = range(max(width, 0)) if reading.columns is None else reading.columns
         found = [self._column(c) for c in given]
         if len(self.rows) and wanted > len(found):
-            raise FormatError(
-                self.path,
-                None,
-                f"the template reads column {wanted - 1}, but there are {len(found)} columns, 0 to {len(found) - 1}",
-            )
+            there = f"there are {len(found)} columns, 0 to {len(found) - 1}"
+            raise self._error(f"the template reads column {wanted - 1}, but {there}")
         return found[:wanted]
 
     @property
@@ -130,8 +128,11 @@ class Block:
         assert self.rows is not None
         width = self.rows.width
         if not -width <= index < width:
-            raise FormatError(self.path, None, f"there is no column {index}: the file has {width} columns")
+            raise self._error(f"there is no column {index}: the file has {width} columns")
         return index % width
+
+    def _error(self, message: str, line: int | None = None) -> FormatError:
+        return FormatError(self.path, line, message)
 
     # ---- what the sequences are --------------------------------------------------------------------------------
 
@@ -147,11 +148,9 @@ class Block:
             try:
                 return encode(self.items or [], vocabulary, frozen=frozen)
             except (TypeError, ValueError) as error:
-                raise FormatError(self.path, None, str(error)) from None
+                raise self._error(str(error)) from None
         if template is None:
-            raise FormatError(
-                self.path, None, "the file has words and no attributes, and the model has no template to make them"
-            )
+            raise self._error("the file has words and no attributes, and the model has no template to make them")
         columns = self.feature_columns(template.columns)
         return Dataset._trusted(*self.rows.expand(template.native, columns, vocabulary, frozen), vocabulary)
 
@@ -171,9 +170,7 @@ class Block:
             return len(self.reading.labels)
         counts = {len(given) if isinstance(given, Levels) else 1 for given in self.targets}
         if len(counts) > 1 or counts == {1}:
-            raise FormatError(
-                self.path, self.numbers[0], 'a hierarchical model needs "levels", as many for each sequence'
-            )
+            raise self._error('a hierarchical model needs "levels", as many for each sequence', self.numbers[0])
         return counts.pop()
 
     def labels(self, level: int = 0) -> list[Any]:
@@ -183,14 +180,14 @@ class Block:
             if not len(self.rows):
                 return []
             if level >= len(self.reading.labels):
-                raise FormatError(self.path, None, f"level {level} has no column of labels: name all with --labels")
+                raise self._error(f"level {level} has no column of labels: name all with --labels")
             return cut(strings(self.rows.column(self._column(self.reading.labels[level]))), self.offsets)
         result = []
         for number, given in zip(self.numbers, self.targets, strict=True):
             if given is None:
-                raise FormatError(self.path, number, 'the sequence has no labels; give "labels", "spans" or "levels"')
+                raise self._error('the sequence has no labels; give "labels", "spans" or "levels"', number)
             if isinstance(given, Levels) and level >= len(given):
-                raise FormatError(self.path, number, f"the sequence has {len(given)} levels, not {level + 1}")
+                raise self._error(f"the sequence has {len(given)} levels, not {level + 1}", number)
             result.append(given[level] if isinstance(given, Levels) else given)
         return result
 
@@ -203,7 +200,7 @@ class Block:
             taken = self.label_columns
             columns = [strings(self.rows.column(c)) for c in range(max(self.rows.width, 0)) if c not in taken]
             if not columns:
-                raise FormatError(self.path, None, "all columns are labels: there are no words")
+                raise self._error("all columns are labels: there are no words")
             cells = cut(list(map(list, zip(*columns, strict=True))), self.offsets)
         if template is not None:
             data = self.dataset(template, Vocabulary(), frozen=False)
@@ -259,13 +256,8 @@ def read(path: str, reading: Reading) -> Iterator[Block]:
 
 def gathered(found: Iterable[Found], path: str, reading: Reading) -> Iterator[Block]:
     """Sequences some at a time; tokens that are cells become columns."""
-    some: list[Found] = []
-    for entry in found:
-        some.append(entry)
-        if len(some) == BLOCK_SEQUENCES:
-            yield _block(some, path, reading)
-            some = []
-    if some:
+    rest = iter(found)
+    while some := list(islice(rest, BLOCK_SEQUENCES)):
         yield _block(some, path, reading)
 
 
@@ -277,14 +269,10 @@ def _block(found: list[Found], path: str, reading: Reading) -> Block:
         if len(kinds) > 1:
             raise FormatError(path, numbers[0], "some tokens have attributes and some are words: write all alike")
         return block
-    width = -1
-    cells = []
-    for number, x in zip(numbers, tokens, strict=True):
-        rows = [[token] if isinstance(token, str) else token for token in x]
-        for row in rows:
-            width = len(row) if width < 0 else width
-            if len(row) != width:
-                raise FormatError(path, number, f"a token has {len(row)} cells where those before have {width}")
-        cells.append(rows)
+    cells = [[[token] if isinstance(token, str) else token for token in x] for x in tokens]
+    width = next((len(row) for rows in cells for row in rows), -1)
+    for number, row in ((number, row) for number, rows in zip(numbers, cells, strict=True) for row in rows):
+        if len(row) != width:
+            raise FormatError(path, number, f"a token has {len(row)} cells where those before have {width}")
     block.rows, block.items = _core.Columns.from_rows(cells, width), None
     return block

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, BinaryIO
 
 from scansion.data import encode
@@ -14,7 +15,7 @@ from scansion.formats.blocks import Block, Record, cut, gathered, strings
 from scansion.formats.reading import Reading
 from scansion.formats.targets import cell_of
 
-__all__ = ["annotate", "escaped", "read", "read_items", "write", "write_item"]
+__all__ = ["annotate", "read", "read_items", "write", "write_item"]
 
 SPANS, ATTRIBUTES = False, True
 
@@ -32,25 +33,19 @@ def read_items(lines: Iterable[tuple[int, str]], path: str) -> Iterator[tuple[in
     tokens: list[dict[str, float]] = []
     labels: list[str] = []
     begin = 1
-    for number, line in lines:
+    for number, line in chain(lines, [(0, "")]):
         if not line.strip(" \t"):
             if tokens:
                 yield begin, tokens, labels, None
                 tokens, labels = [], []
             continue
-        if not tokens:
-            begin = number
+        begin = begin if tokens else number
         label, *attributes = line.split("\t")
         token: dict[str, float] = {}
-        for attribute in attributes:
-            if not attribute:
-                continue
-            name, weight = _attribute(attribute, path, number)
+        for name, weight in (_attribute(text, path, number) for text in attributes if text):
             token[name] = token.get(name, 0.0) + weight  # repeated attributes add up
         tokens.append(token)
         labels.append(label)
-    if tokens:
-        yield begin, tokens, labels, None
 
 
 def _attribute(text: str, path: str, number: int) -> tuple[str, float]:
@@ -94,18 +89,16 @@ def _pairs(token: Any) -> list[tuple[str, float]]:
     return encode([[token]]).items()[0] if isinstance(token, dict) else list(token)
 
 
-def escaped(name: str) -> str:
-    """An attribute's name as the file has it."""
-    return name.replace("\\", "\\\\").replace(":", "\\:")
-
-
 def write_item(label: str, attributes: Iterable[tuple[str, float]]) -> str:
     """The line of a token."""
-    fields = [escaped(name) if weight == 1.0 else f"{escaped(name)}:{weight:.17g}" for name, weight in attributes]
-    for field in (label, *fields):
+    fields = [label]
+    for name, weight in attributes:
+        escaped = name.replace("\\", "\\\\").replace(":", "\\:")
+        fields.append(escaped if weight == 1.0 else f"{escaped}:{weight:.17g}")
+    for field in fields:
         if "\t" in field or "\n" in field or "\r" in field:
             raise ValueError(f"{field!r} holds a tab or a line break, which CRFsuite's text can not hold")
-    return "\t".join([label, *fields])
+    return "\t".join(fields)
 
 
 def annotate(out: BinaryIO, block: Block, answers: Answers, asked: Asked) -> None:
