@@ -11,7 +11,8 @@ from typing import Any, BinaryIO
 from scansion.cli import UsageError, printable
 from scansion.cli.parser import labels_given
 from scansion.features.templates import BUILT_IN, Template
-from scansion.formats import Block, FormatError, Reading, format_of
+from scansion.formats import FormatError, Reading, format_of
+from scansion.formats.blocks import Block
 
 __all__ = [
     "check_target",
@@ -34,7 +35,7 @@ def note(message: str) -> None:
 
 def show(text: str) -> None:
     """Print text, or JSON, that holds names out of models and data."""
-    write_text("-", printable(text))
+    write_text("-", printable(text, lines=True))
 
 
 def load_model(path: str) -> Any:

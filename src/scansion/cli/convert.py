@@ -7,8 +7,8 @@ from typing import Any
 from scansion.cli import UsageError
 from scansion.cli.common import check_target, check_template, given_reading, given_template, open_output
 from scansion.cli.parser import labels_given
-from scansion.formats import Reading, Record, format_module, format_of, read
-from scansion.formats.blocks import Spans
+from scansion.formats import Reading, format_module, format_of
+from scansion.formats.blocks import Record, Spans, read
 from scansion.formats.targets import OUTSIDE, detect
 from scansion.schemes import convert, encode, segments
 

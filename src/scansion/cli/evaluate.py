@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from scansion.cli import printable
 from scansion.cli.common import load_model, reading_for, show
-from scansion.formats import FormatError, read
+from scansion.formats import FormatError
 from scansion.formats.answers import Tagger
+from scansion.formats.blocks import read
 from scansion.formats.targets import detect, labels_of
 from scansion.metrics import flat_accuracy_score, flat_classification_report, segment_scores, sequence_accuracy_score
 
@@ -33,6 +35,10 @@ def run(args: Any) -> int:
             truth[level].extend(labels_of(block, False, tagger.scheme, level))
     if not truth[0]:
         raise FormatError(args.file, None, "there are no sequences in it")
+    if not args.json:  # labels as they are shown, before a table is laid out
+        every = {y for level in (*truth, *guess) for row in level for y in row}
+        names = {y: printable(y) if isinstance(y, str) else y for y in every}
+        truth, guess = ([[[names[y] for y in row] for row in level] for level in side] for side in (truth, guess))
     reports = []
     for level in range(count):
         scheme = args.scheme if args.scheme != "auto" else tagger.scheme or detect(truth[level])

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from scansion.cli import printable
 from scansion.cli.common import check_target, load_model, note, show, write_text
 from scansion.cli.parser import MODELS
 
@@ -115,4 +116,4 @@ def _text(summary: dict[str, Any]) -> str:
         for title, rows in (*sections.items(), *level["state_features"].items()):
             if rows:
                 lines += ["", of + title, *(f"  {weight:+9.4f}  {name}" for name, weight in rows)]
-    return "\n".join(lines) + "\n"
+    return "".join(printable(line) + "\n" for line in lines)

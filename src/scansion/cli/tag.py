@@ -8,8 +8,9 @@ import numpy as np
 
 from scansion.cli import UsageError
 from scansion.cli.common import check_target, load_model, note, open_output, reading_for, write_text
-from scansion.formats import Block, format_module, read
+from scansion.formats import format_module
 from scansion.formats.answers import Answers, Asked, Tagger
+from scansion.formats.blocks import Block, read
 
 __all__ = ["run"]
 

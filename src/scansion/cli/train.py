@@ -14,9 +14,9 @@ from scansion.cli.common import check_target, check_template, given_reading, giv
 from scansion.cli.parser import MODELS, labels_given
 from scansion.data import Dataset, Vocabulary
 from scansion.features.templates import BUILT_IN, Template
-from scansion.formats import Block, FormatError, format_of, read
+from scansion.formats import FormatError, format_of
 from scansion.formats.base import shown
-from scansion.formats.blocks import Spans
+from scansion.formats.blocks import Block, Spans, read
 from scansion.formats.targets import detect, labels_of, segments_of
 
 __all__ = ["run"]

@@ -15,7 +15,8 @@ import numpy as np
 from scansion.demo.models import Answers, Folds
 from scansion.display.report import report_page
 from scansion.display.sequence import Sequence, sequence_page
-from scansion.formats import Reading, Record, columns
+from scansion.formats import Reading, columns
+from scansion.formats.blocks import Record
 from scansion.schemes import encode
 
 __all__ = ["commands", "snippet", "write"]

@@ -33,10 +33,11 @@ def histogram(share: Values, look: str, name: str, first: int = 1) -> Markup:
     scale = (height - bottom - 10) / peak
     base = height - bottom
     gap = 0.14 * step if step > 3 else 0.0
+    names = [f"{a - 1 + first}" + (f"\u2013{b - 1 + first}" if a < b else "") for a, b in ranges]
     rects = "".join(
         f'<rect x="{left + i * step + gap / 2:.2f}" y="{base - v * scale:.2f}" width="{step - gap:.2f}" '
         f'height="{v * scale:.2f}" rx="{min(1.5, step / 4):.1f}">'
-        f"<title>{_range(ranges[i], first)}: {v:.3f}</title></rect>"
+        f"<title>{names[i]}: {v:.3f}</title></rect>"
         for i, v in enumerate(bars.tolist())
         if v > 0
     )
@@ -51,11 +52,6 @@ def histogram(share: Values, look: str, name: str, first: int = 1) -> Markup:
         f'<svg class="chart {look}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(name)}">'
         f'{axis}<g class="bars">{rects}</g>{marks}{top}</svg>'
     )
-
-
-def _range(ends: tuple[int, int], first: int) -> str:
-    low, high = ends[0] - 1 + first, ends[1] - 1 + first
-    return str(low) if low == high else f"{low}\u2013{high}"
 
 
 def _ticks(ranges: list[tuple[int, int]], left: float, step: float, first: int) -> list[tuple[float, str]]:

@@ -265,9 +265,9 @@ def _block(found: list[Found], path: str, reading: Reading) -> Block:
     numbers, tokens, targets, entries = map(list, zip(*found, strict=True))
     block = Block(path, reading, None, tokens, [e for e in entries if e is not None], targets, numbers)
     kinds = {type(token) for x in tokens for token in x}
-    if dict in kinds:
-        if len(kinds) > 1:
-            raise FormatError(path, numbers[0], "some tokens have attributes and some are words: write all alike")
+    if dict in kinds and len(kinds) > 1:
+        raise FormatError(path, numbers[0], "some tokens have attributes and some are words: write all alike")
+    if kinds <= {dict}:
         return block
     cells = [[[token] if isinstance(token, str) else token for token in x] for x in tokens]
     width = next((len(row) for rows in cells for row in rows), -1)

@@ -59,11 +59,12 @@ def _is_file(stream: BinaryIO) -> bool:
 
 def write(out: BinaryIO, record: Record, reading: Reading) -> None:
     """A sequence: the cells, then the labels of each level."""
-    if record.cells is None:
+    if record.items and record.cells is None:
         raise ValueError(f"{record.where}: the tokens have attributes and no words: they can not be written as columns")
     separator = reading.separator or " "
     lines = []
-    for cells in zip(*zip(*record.cells, strict=True), *(map(cell_of, level) for level in record.labels), strict=True):
+    for t, token in enumerate(record.cells or ()):
+        cells = [*token, *(cell_of(level[t]) for level in record.labels)]
         check_cells(cells, [separator], record.where, "choose another --output-separator", empty=len(cells) > 1)
         lines.append(separator.join(cells) + "\n")
     out.write(("".join(lines) + "\n").encode())

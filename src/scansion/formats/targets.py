@@ -172,7 +172,7 @@ def _knowledge(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]
             else:
                 read.append(None if tag is None else parts(tag, where))
                 names.append(read[-1] and read[-1][1])
-        pairs = zip(read, [*read[1:], ("O", None)], strict=True)
+        pairs = zip(read, [*read, ("O", None)][1:], strict=True)
         result.append({"labels": names, "boundaries": [_boundary(here, after) for here, after in pairs]})
     return result
 
