@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import scansion as sc
-from scansion.models.levels import Feature, Level, Mark
+from scansion.models.weights import Feature, Mark
 
 X = [[["w=the", "b"], ["w=old"], ["w=man"]], [["w=the"], ["w=boats", "b"]]]
 SEGMENTS = [[(0, 2, "D"), (2, 3, "N")], [(0, 1, "D"), (1, 2, "N")]]
@@ -29,10 +29,11 @@ def model(request):
 
 
 def test_levels():
-    crf, semicrf, hierarchical = (make() for make in MODELS.values())
-    assert crf.levels_ == [Level("label", ["D", "N"], 1, segments=False)]
-    assert semicrf.levels_ == [Level("segment", ["D", "N"], 2)]
-    assert hierarchical.levels_ == [Level("sentence", ["S"], None), Level("part", ["D", "N"], 2)]
+    models = [make() for make in MODELS.values()]
+    found = [[(level.name, level.labels, level.max_length) for level in model.levels_] for model in models]
+    labels = ["D", "N"]
+    assert found == [[("label", labels, 1)], [("label", labels, 2)], [("sentence", ["S"], None), ("part", labels, 2)]]
+    assert [model.segments_ for model in models] == [False, True, True]
 
 
 @pytest.mark.parametrize("kind", [sc.CRF, sc.SemiCRF, lambda: sc.HierarchicalCRF(["a"])])
@@ -46,7 +47,7 @@ def test_answers_by_level(model):
         levels = model.by_level(answer)
         assert len(levels) == len(model.levels_)
         for level, found in zip(model.levels_, levels, strict=True):
-            labels = [y for u, v, y in found for _ in range(u, v)] if level.segments else found
+            labels = [y for u, v, y in found for _ in range(u, v)] if model.segments_ else found
             assert len(labels) == len(x) and set(labels) <= set(level.labels)
 
 
@@ -67,7 +68,7 @@ def test_what_is_told_by_level(model):
     assert model.by_level(model.classes_) == [level.labels for level in model.levels_]
     for level, features in zip(model.levels_, model.by_level(model.strongest_features(3)), strict=True):
         assert list(features) == level.labels
-    if any(level.segments for level in model.levels_):
+    if model.segments_:
         for level, counts in zip(model.levels_, model.by_level(model.length_counts_), strict=True):
             assert list(counts) == level.labels
 

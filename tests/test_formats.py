@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scansion import _core
+from scansion.data import encode_levels
 from scansion.formats import FORMATS, FormatError, Reading, format_module, format_of
 from scansion.formats import blocks as blocks_module
 from scansion.formats.blocks import Levels, Record, Spans
 from scansion.formats.blocks import read as blocks
 from scansion.formats.crfsuite import read_items, write_item
-from scansion.formats.targets import covered, file_labels, known_cells, labels_of, segment_constraints, segments_of
+from scansion.formats.targets import covered, file_labels, known_cells, known_tags, labels_of, segments_of
 
 
 @pytest.fixture
@@ -314,12 +315,18 @@ def test_segments_cover_the_sequence(write):
     assert covered([], 2) == [(0, 1, "O"), (1, 2, "O")]
 
 
+def segment_constraints(rows, scheme, labels):
+    """What tags say of the only level of a model."""
+    told = [[one] for one in known_tags(rows, scheme, labels)]
+    return encode_levels(told, list(map(len, rows)), ["segment"], [labels])[0]
+
+
 def test_constraints_on_segments():
     rows = [["B-X", None, "I-Y", "B-Y", "I-Y", None, "O"], [frozenset({"B-X", "B-Y"})]]
     found = segment_constraints(rows, "iob2", ["X", "Y", "O"])
-    assert found.labels.tolist() == [0, -1, 1, 1, 1, -1, 2, -1]
-    assert found.ends.tolist() == [-1, -1, 1, 0, -1, 1, 1, 1]
-    assert found.allowed.astype(int).tolist()[7] == [1, 1, 0]
+    assert found.level.labels.tolist() == [0, -1, 1, 1, 1, -1, 2, -1]
+    assert found.level.ends.tolist() == [-1, -1, 1, 0, -1, 1, 1, 1]
+    assert found.level.allowed.astype(int).tolist()[7] == [1, 1, 0]
     assert found.known.tolist() == [True, True] and found.complete.tolist() == [False, False]
     with pytest.raises(ValueError, match="sequence 0, token 0: 'B-Z' is not a label"):
         segment_constraints([["B-Z"]], "iob2", ["X"])
@@ -334,7 +341,7 @@ def test_complete_constraints_are_the_segments(labels):
     ends = np.zeros(len(clean), int)
     for _, stop, _ in covered(segments(clean), len(clean)):
         ends[stop - 1] = 1
-    assert found.ends.tolist() == ends.tolist() and found.complete.all()
+    assert found.level.ends.tolist() == ends.tolist() and found.complete.all()
 
 
 def test_a_level_that_a_file_does_not_have(write):

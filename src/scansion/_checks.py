@@ -21,6 +21,16 @@ Bools = npt.NDArray[np.bool_]
 _EXACT_INTEGERS = 2**53
 
 
+class Absent:
+    """In place of a method that a class does not have: asking for it is an AttributeError that says why."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        raise AttributeError(self.why)
+
+
 def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
     """`value` as float64 of `shape`, finite or -inf; a string in `shape` stands for any size."""
     array = np.asarray(value)

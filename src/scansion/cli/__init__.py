@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(f"{error.filename}: {what}" if error.filename is not None else what, args, 1)
     except MemoryError:
         return _say("there is not enough memory", args, 1)
-    except (ValueError, TypeError, NotImplementedError) as error:
+    except (ValueError, TypeError) as error:
         return _say(str(error), args, 1)
     except Exception as error:
         return _say(f"{type(error).__name__}: {error} (this should not happen; --debug tells more)", args, 1)

@@ -37,9 +37,11 @@ def _summary(model: Any, top: int) -> dict[str, Any]:
     defaults = inspect.signature(type(model).__init__).parameters
     changed = {k: v for k, v in model.get_params().items() if _plain(v) and v != defaults[k].default}
     features = list(model.level_features())
-    levels = [_level(level, [f for f in features if f.level == k], top) for k, level in enumerate(model.levels_)]
-    if len(levels) > 1:
-        levels = [{"name": level.name} | found for level, found in zip(model.levels_, levels, strict=True)]
+    levels = []
+    for k, level in enumerate(model.levels_):
+        named = {"name": level.name} if len(model.levels_) > 1 else {}
+        longest = {"max_length": level.max_length} if model.segments_ else {}
+        levels.append(named | longest | _level(level.labels, [f for f in features if f.level == k], top))
     return {
         "kind": next(kind for kind, name in MODELS.items() if name == type(model).__name__),
         "labels": [y for level in levels for y in level["labels"]],
@@ -53,23 +55,22 @@ def _summary(model: Any, top: int) -> dict[str, Any]:
     }
 
 
-def _level(level: Any, features: list[Any], top: int) -> dict[str, Any]:
+def _level(labels: list[Any], features: list[Any], top: int) -> dict[str, Any]:
     """A level's labels and its strongest features."""
-    states: dict[str, list[tuple[float, str]]] = {str(y): [] for y in level.labels}
+    states: dict[str, list[tuple[float, str]]] = {str(y): [] for y in labels}
     patterns: list[tuple[float, str]] = []
     tied: list[tuple[float, str]] = []
-    for _, parent, labels, attribute, weight in features:
-        if len(labels) == 1:
-            states[str(labels[0])].append((weight, attribute))
+    for _, parent, pattern, attribute, weight in features:
+        if len(pattern) == 1:
+            states[str(pattern[0])].append((weight, attribute))
             continue
-        name = " -> ".join(map(str, labels)) + ("" if parent is None else f"  inside {parent}")
+        name = " -> ".join(map(str, pattern)) + ("" if parent is None else f"  inside {parent}")
         if attribute is None:
             patterns.append((weight, name))
         else:
             tied.append((weight, f"{attribute}  {name}"))
     return {
         "labels": list(states),
-        **({"max_length": level.max_length} if level.segments else {}),
         "state_features": {y: _strongest(found, top) for y, found in states.items()},
         "patterns": _strongest(patterns, top),
         "attribute_patterns": _strongest(tied, top),

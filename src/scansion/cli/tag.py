@@ -30,7 +30,7 @@ def run(args: Any) -> int:
     model = load_model(args.model)
     reading = reading_for(model, args, args.file)
     tagger = Tagger(model, reading, args.jobs)
-    if len(tagger.levels) > 1 and args.compressed:
+    if args.compressed and not hasattr(model, "predict_compressed"):
         raise UsageError("--compressed goes with models of one level")
     asked = Asked(args.kbest, args.marginals, args.all_marginals, args.compressed)
     writer = format_module(reading.format)

@@ -126,7 +126,7 @@ def run(args: Any) -> int:
     kind, parameters = _parameters(args)
     known = kind._parameter_names()
     trial = {"levels": ["level0", "level1"]} if "levels" in known else {}
-    kind(**trial | parameters)._settings()  # says what is wrong with them before the work begins
+    kind(**trial | parameters).settings()  # says what is wrong with them before the work begins
     reader = _Reader(args, known)
     data = reader.sequences(args.data)
     X = data.dataset(reader.vocabulary)

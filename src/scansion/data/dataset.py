@@ -173,8 +173,8 @@ class Dataset:
             chosen = np.flatnonzero(chosen)
         chosen = checks.integers("indices", chosen, chosen.size, -len(self), len(self) - 1)
         chosen = np.where(chosen < 0, chosen + len(self), chosen)
-        offsets, tokens = _gather(self.offsets, chosen)
-        token_offsets, entries = _gather(self.token_offsets, tokens)
+        offsets, tokens = gather(self.offsets, chosen)
+        token_offsets, entries = gather(self.token_offsets, tokens)
         values = None if self.values is None else self.values[entries]
         return Dataset._trusted(offsets, token_offsets, self.ids[entries], values, self.vocabulary)
 
@@ -282,7 +282,7 @@ def _read(path: Path, mmap: bool) -> dict[str, Any]:
     return arrays
 
 
-def _gather(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
+def gather(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Offsets of the chosen rows, and the numbers of what they hold, row after row."""
     first = offsets[:-1][rows]
     lengths = offsets[1:][rows] - first

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scansion import _checks as checks
 from scansion.display.graph import Edge, Graph
 from scansion.lattice.patterns import BOS
-from scansion.models.levels import Feature, Mark
+from scansion.models.weights import Feature, Mark
 
 __all__ = ["LevelReport", "ReportData", "Transitions", "Tree", "gather"]
 
@@ -199,7 +199,7 @@ def _facts(estimator: Any, levels: Sequence[Any]) -> list[tuple[str, Any]]:
     model = estimator.model_
     facts: list[tuple[str, Any]] = [
         ("Labels", of_levels([len(level.labels) for level in levels])),
-        ("Attributes", len(model.vocabulary) + len(getattr(model, "cell_vocabulary", ()))),
+        ("Attributes", len(model.vocabulary) + sum(len(level.span_vocabulary) for level in levels)),
         ("Weights", model.n_weights),
         ("of which not 0", estimator.size_),
     ]
@@ -207,7 +207,7 @@ def _facts(estimator: Any, levels: Sequence[Any]) -> list[tuple[str, Any]]:
         facts.insert(0, ("Levels", of_levels([level.name for level in levels])))
     if "order" in estimator.get_params():
         facts.append(("Label patterns", len(estimator.patterns_)))
-    if any(level.segments for level in levels):
+    if estimator.segments_:
         longest = ["free" if level.max_length is None else level.max_length for level in levels]
         facts.append(("Longest segment", of_levels(longest)))
     facts.append(("Algorithm", estimator.algorithm))

@@ -13,7 +13,7 @@ from scansion.display.markup import Markup, details, element, join, number, sign
 from scansion.display.page import Page
 from scansion.display.palette import Palette
 from scansion.display.sequence import chip
-from scansion.models.levels import Feature
+from scansion.models.weights import Feature
 
 __all__ = ["report", "report_page"]
 

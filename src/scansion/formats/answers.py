@@ -48,7 +48,7 @@ class Tagger:
         self.scheme = reading.scheme
         self.template = None if reading.template is None else Template(reading.template, reading.dialect)
         self.levels = model.levels_
-        self.segmental = any(level.segments for level in self.levels)
+        self.segmental = model.segments_
 
     def ask(self, block: Block, constrained: bool = False) -> Answers:
         """The answers for a block; constrained: they agree with what it says of the labels."""
@@ -64,7 +64,7 @@ class Answers:
     tagger : Tagger
     data : Dataset
         B sequences, N tokens.
-    known : constraints, or None
+    known : Knowledge, or None
     """
 
     def __init__(self, tagger: Tagger, data: Dataset, known: Any) -> None:
@@ -73,9 +73,10 @@ class Answers:
         self.segmental = tagger.segmental
 
     def head(self, n: int) -> Answers:
-        """Those of the first n sequences; what is known of segments is left out."""
-        known = self.known[:n] if isinstance(self.known, list) else None
-        return Answers(self.tagger, self.data.take(np.arange(min(n, len(self.data)))), known)
+        """Those of the first n sequences."""
+        chosen = np.arange(min(n, len(self.data)))
+        known = None if self.known is None else self.known.take(chosen)
+        return Answers(self.tagger, self.data.take(chosen), known)
 
     @cached_property
     def best(self) -> list[list[Any]]:

@@ -22,8 +22,8 @@ __all__ = [
     "detect",
     "file_labels",
     "known_cells",
+    "known_tags",
     "labels_of",
-    "segment_constraints",
     "segments_of",
     "spans_of",
 ]
@@ -113,38 +113,24 @@ def detect(rows: Iterable[Sequence[Any]]) -> str:
 
 
 def constraints_of(block: Block, model: Any, scheme: str | None) -> Any:
-    """What a block's labels say, in the form that a model's predictions are constrained by."""
+    """What a block's labels say of a model's answers."""
+    from scansion.data import encode_labels, encode_levels  # most files are tagged without
+
     levels, read = model.levels_, scheme or "plain"
     rows = [labels_of(block, True, scheme, k) for k in range(len(levels))]
-    if not any(level.segments for level in levels):
-        return rows[0]
-    if "levels" not in model.get_params():  # y is not by level
-        return segment_constraints(rows[0], read, levels[0].labels)
-    columns = [_knowledge(rows[k], read, level.labels) for k, level in enumerate(levels)]
+    labels, lengths = [level.labels for level in levels], np.diff(block.offsets)
+    if not model.segments_:
+        return encode_labels(rows[0], lengths, labels[0])[0]
+    columns = list(map(known_tags, rows, [read] * len(levels), labels))
     for told in (told for column in columns[:-1] for told in column if read != "plain"):
-        labels, boundaries = told.values()
-        for t in range(len(labels) - 1):  # above the bottom, neighbours outside are one segment
-            boundaries[t] = 0 if labels[t] == labels[t + 1] == OUTSIDE else boundaries[t]
-    return list(map(list, zip(*columns, strict=True)))
+        names, boundaries = told["labels"], told["boundaries"]
+        for t in range(len(names) - 1):  # above the bottom, neighbours outside are one segment
+            boundaries[t] = 0 if names[t] == names[t + 1] == OUTSIDE else boundaries[t]
+    bounds = [level.max_length for level in levels]
+    return encode_levels(zip(*columns, strict=True), lengths, [v.name for v in levels], labels, max_lengths=bounds)[0]
 
 
-def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> Any:
-    """What partly known tags say of segments, encoded: the labels, and of each boundary whether there is one.
-
-    Parameters
-    ----------
-    rows : one list per sequence
-        A tag, None, or a frozenset of tags for each token.
-    scheme : str
-    labels : the model's
-    """
-    from scansion.data import encode_levels  # most files are tagged without
-
-    told = [[one] for one in _knowledge(rows, scheme, labels)]
-    return encode_levels(told, list(map(len, rows)), ["segment"], [labels])[0].levels[0]
-
-
-def _knowledge(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> list[dict[str, list[Any]]]:
+def known_tags(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> list[dict[str, list[Any]]]:
     """What tags say of each sequence, "labels" and "boundaries", as `scansion.data.encode_levels` reads it."""
     known = set(labels)
 

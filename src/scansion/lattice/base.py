@@ -14,7 +14,7 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
-from scansion.lattice.constraints import Constraints
+from scansion.data.knowledge import Knowledge, Known
 from scansion.lattice.cores import Core, Packed
 
 if TYPE_CHECKING:
@@ -176,12 +176,10 @@ class Batch(ABC, Generic[Config, Marginals]):
         boundaries : int (N,)
             1: a segment ends at this row, 0: none does, -1: unknown.
         """
-        from dataclasses import replace
-
         assert isinstance(self, Batch)
         core = self._core
-        more = Constraints.parse(labels, boundaries, int(core.offsets[-1]), core.n_labels)
-        known, clash = core.known.also(more)
+        more = Known.parse(labels, boundaries, int(core.offsets[-1]), core.n_labels)
+        known, clash = core.known.level.also(more)
         if clash is not None:
             self._contradiction(f"boundaries[{clash}]", clash, "contradicts what was known before")
         if known.allowed is not None and not known.allowed.any(axis=1).all():
@@ -196,9 +194,16 @@ class Batch(ABC, Generic[Config, Marginals]):
             if core.max_length == 1 and (known.ends == 0).any():
                 row = int(np.argmax(known.ends == 0))
                 self._contradiction(f"boundaries[{row}]", row, "is 0, but every segment has length 1 here")
-        result = self._of(replace(core, known=known), self.n_jobs)
+        result = self.under(Knowledge((known,), core.offsets))
         result._possible(result._core.log_partitions(self.n_jobs), "the constraints (labels, boundaries)")
-        return result  # type: ignore[no-any-return]
+        return result
+
+    def under(self: Self, known: Knowledge) -> Self:
+        """The same lattices with this knowledge in place of what they hold; it may leave nothing possible."""
+        from dataclasses import replace
+
+        assert isinstance(self, Batch)
+        return self._of(replace(self._core, known=known), self.n_jobs)  # type: ignore[no-any-return]
 
     def _contradiction(self, what: str, row: int, why: str) -> None:
         b = int(np.searchsorted(self.offsets, row, side="right")) - 1

@@ -13,6 +13,7 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
+from scansion.data.knowledge import Knowledge
 from scansion.lattice.base import Batch, Lattice
 from scansion.lattice.cores import DenseCore, PatternCore
 from scansion.lattice.patterns import automaton
@@ -235,4 +236,5 @@ def _dense(unary: Floats, offsets: Ints, transition: Any, start: Any, end: Any) 
         scores,
         None if start is None else checks.scores("start", start, (size,)),
         None if end is None else checks.scores("end", end, (size,)),
+        Knowledge.nothing(offsets),
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
-from scansion.lattice.constraints import Constraints
+from scansion.data.knowledge import Knowledge
 from scansion.lattice.patterns import PatternAutomaton
 
 Packed = tuple[Ints, Ints, Ints]
@@ -30,7 +30,7 @@ class DenseCore:
     transition: Floats
     start: Floats | None
     end: Floats | None
-    known: Constraints = Constraints()
+    known: Knowledge
     max_length: int = 1
 
     @property
@@ -39,8 +39,7 @@ class DenseCore:
 
     @cached_property
     def native(self) -> _core.ChainBatch:
-        allowed = self.known.allowed
-        mask = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
+        mask = self.known.level.bytes(self.n_labels)
         return _core.ChainBatch(self.unary, self.offsets, self.transition, self.start, self.end, mask)
 
     def select(self, b: int) -> DenseCore:
@@ -55,7 +54,7 @@ class DenseCore:
             unary=self.unary[first:last],
             offsets=np.array([0, last - first]),
             transition=transition,
-            known=self.known.rows(first, last),
+            known=self.known.rows(slice(first, last), np.array([0, last - first])),
         )
 
     def log_partitions(self, threads: int) -> Floats:
@@ -116,13 +115,13 @@ class PatternCore:
     offsets: Ints
     max_length: int
     extent: Bools
+    known: Knowledge
     starts: Floats | None = None
     full: Floats | None = None
     start: Floats | None = None
     inside: Floats | None = None
     end: Floats | None = None
     by_length: Floats | None = None
-    known: Constraints = Constraints()
 
     @classmethod
     def additive(
@@ -147,7 +146,8 @@ class PatternCore:
             if part is not None:
                 extent |= True if gradient else part.any(axis=0)
         starts = np.zeros(len(automaton.patterns)) if start is None else start
-        return cls(automaton, offsets, max_length, extent, starts, None, start, inside, end, by_length)
+        known = Knowledge.nothing(offsets)
+        return cls(automaton, offsets, max_length, extent, known, starts, None, start, inside, end, by_length)
 
     @property
     def n_labels(self) -> int:
@@ -155,7 +155,7 @@ class PatternCore:
 
     @cached_property
     def native(self) -> _core.SegmentBatch:
-        runs, may_end = self.known.runs(self.offsets, self.n_labels, self.max_length)
+        runs, may_end = self.known.level.runs(self.offsets, self.n_labels, self.max_length)
         return _core.SegmentBatch(
             self.automaton._native,
             self.automaton.topology(self.extent),
@@ -185,7 +185,7 @@ class PatternCore:
             start=cut(self.start),
             inside=cut(self.inside),
             end=cut(self.end),
-            known=self.known.rows(first, last),
+            known=self.known.rows(slice(first, last), np.array([0, last - first])),
         )
 
     def log_partitions(self, threads: int) -> Floats:

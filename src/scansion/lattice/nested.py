@@ -18,7 +18,7 @@ import numpy as np
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
 from scansion.lattice.base import Batch, Lattice
-from scansion.lattice.constraints import Constraints
+from scansion.data.knowledge import Knowledge, Known
 from scansion.lattice.cores import Packed
 from scansion.lattice.nested_scores import Level, NestedCore, NestedScores, Persistence, parse
 from scansion.segments import Segment
@@ -334,10 +334,10 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
         core = self._core
         rows = int(core.offsets[-1])
         given = _by_level("labels", labels, core.n_levels), _by_level("boundaries", boundaries, core.n_levels)
-        known = list(core.known)
+        known = list(core.known.levels)
         for d in range(core.n_levels):
             try:
-                more = Constraints.parse(given[0].get(d), given[1].get(d), rows, core.sizes[d])
+                more = Known.parse(given[0].get(d), given[1].get(d), rows, core.sizes[d])
             except ValueError as error:
                 raise ValueError(f"level {d}: {error}") from None
             known[d], clash = known[d].also(more)
@@ -348,7 +348,7 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
                 row = int(np.argmin(allowed.any(axis=1)))
                 self._contradiction(f"labels[{d}][{row}]", row, "allows no state")
             self._check_ends(d, known[d].ends)
-        held = replace(core, known=tuple(known))
+        held = Knowledge(tuple(known), core.offsets)
         low, high = held.event_levels()
         inner = np.ones(rows, np.bool_)
         inner[core.offsets[1:][np.diff(core.offsets) > 0] - 1] = False
@@ -360,8 +360,8 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
                 row,
                 f"is 0, but a segment of level {high[row]} is known to end there",
             )
-        result: NestedBatch = self._of(held, self.n_jobs)
-        result._possible(held.log_partitions(self.n_jobs), "the constraints (labels, boundaries)")
+        result = self.under(held)
+        result._possible(result._core.log_partitions(self.n_jobs), "the constraints (labels, boundaries)")
         return result
 
     def _check_ends(self, d: int, ends: Any) -> None:

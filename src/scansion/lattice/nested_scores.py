@@ -16,7 +16,7 @@ import numpy as np
 from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
-from scansion.lattice.constraints import Constraints
+from scansion.data.knowledge import Knowledge
 from scansion.lattice.cores import Packed
 
 __all__ = ["Level", "NestedCore", "NestedScores", "Persistence"]
@@ -159,7 +159,7 @@ class NestedCore:
     init: tuple[Floats, ...]
     end: tuple[Floats, ...]
     children: tuple[Bools, ...]
-    known: tuple[Constraints, ...]
+    known: Knowledge
     general: bool = False
 
     @property
@@ -192,7 +192,7 @@ class NestedCore:
     @cached_property
     def root(self) -> Floats:
         """(B, S_0) persistence of the root, -inf where a known label excludes it."""
-        level, allowed = self.levels[0], self.known[0].allowed
+        level, allowed = self.levels[0], self.known.levels[0].allowed
         out = np.zeros((len(self.offsets) - 1, level.size))
         some, first, last = self.ends
         for at, part in ((first, level.start), (last, level.stop)):
@@ -214,24 +214,10 @@ class NestedCore:
         some = np.flatnonzero(np.diff(self.offsets) > 0)
         return some, self.offsets[some], self.offsets[some + 1] - 1
 
-    def event_levels(self) -> tuple[Ints, Ints]:
-        """(N,), (N,) after each row: the least and the greatest level whose segment is the highest to end there.
-
-        A segment of level d ends after a row if and only if the highest that does is at level d or above (smaller);
-        D stands for "none does". So boundaries known at several levels are an interval.
-        """
-        n = int(self.offsets[-1])
-        low, high = np.ones(n, np.int64), np.full(n, self.n_levels, np.int64)
-        for d, known in enumerate(self.known):
-            if known.ends is not None:
-                high[known.ends == 1] = np.minimum(high[known.ends == 1], d)
-                low[known.ends == 0] = np.maximum(low[known.ends == 0], d + 1)
-        return low, high
-
     @cached_property
     def native(self) -> _core.NestedBatch:
         """The object that answers."""
-        low, high = self.event_levels()
+        low, high = self.known.event_levels()
         return _core.NestedBatch(
             self.offsets,
             list(self.sizes),
@@ -243,7 +229,7 @@ class NestedCore:
             [0 if v.max_length is None else v.max_length for v in self.inference],
             list(self.free),
             self.root,
-            [None if k.allowed is None else np.ascontiguousarray(k.allowed).view(np.uint8) for k in self.known],
+            [one.bytes(size) for one, size in zip(self.known.levels, self.sizes, strict=True)],
             low,
             high,
         )
@@ -262,7 +248,7 @@ class NestedCore:
             transit=cut(self.transit, 3),
             init=cut(self.init, 2),
             end=cut(self.end, 2),
-            known=tuple(known.rows(first, last) for known in self.known),
+            known=self.known.rows(slice(first, last), np.array([0, last - first])),
         )
 
     def log_partitions(self, threads: int) -> Floats:
@@ -366,7 +352,7 @@ def parse(persist: Any, transit: Any, init: Any, end: Any, children: Any, offset
                 array = np.concatenate([array, np.zeros((1, *shape))])
             parsed[name].append(array)
     masks = _masks(children, pairs)
-    known = (Constraints(),) * depth
+    known = Knowledge.nothing(cuts, depth)
     scores = {name: tuple(arrays) for name, arrays in parsed.items()}
     return NestedCore(cuts, levels, scores["transit"], scores["init"], scores["end"], tuple(masks), known)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
+from scansion.data.knowledge import Knowledge
 from scansion.lattice.base import Batch, Lattice
 from scansion.lattice.cores import PatternCore
 from scansion.lattice.patterns import automaton
@@ -237,7 +238,8 @@ class SegmentLattice(Lattice[Segmentation, SegmentMarginals]):
 def _full(net: Any, offsets: Ints, values: Floats) -> PatternCore:
     if values.shape[1] == 0:
         raise ValueError(f"scores must allow segments of length 1 at least, got shape {values.shape}")
-    return PatternCore(net, offsets, values.shape[1], np.ones(len(net.patterns), np.bool_), full=values)
+    extent = np.ones(len(net.patterns), np.bool_)
+    return PatternCore(net, offsets, values.shape[1], extent, Knowledge.nothing(offsets), full=values)
 
 
 def _parts(patterns: Any, n_labels: int, max_length: int, given: SegmentParts, offsets: Any) -> PatternCore:

@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scansion import _core
 from scansion._checks import Floats, Ints
 from scansion.data import Dataset
-from scansion.data.dataset import _gather
-from scansion.features.spans import Cells
+from scansion.data.dataset import gather
+from scansion.features.spans import SpanAttributes as Cells
 
 __all__ = ["Entries", "NestedInputs", "Table"]
 
@@ -94,7 +94,7 @@ class Entries:
         value
         """
         counts = np.diff(self.offsets)[items]
-        _, chosen = _gather(self.offsets, items)
+        _, chosen = gather(self.offsets, items)
         entry = self.ids[chosen] * np.int64(width) + np.repeat(columns, counts)
         value = np.ones(len(chosen)) if self.values is None else self.values[chosen]
         return np.repeat(np.arange(len(items)), counts), entry, value
@@ -138,7 +138,7 @@ class NestedInputs:
             next_one = np.flatnonzero(~last) + 1
             counts = np.zeros(n, np.int64)
             counts[~last] = np.diff(data.token_offsets)[next_one]
-            _, chosen = _gather(data.token_offsets, next_one)
+            _, chosen = gather(data.token_offsets, next_one)
             offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
             values = None if data.values is None else data.values[chosen]
             self._cache["following"] = Entries(offsets, data.ids[chosen], values, len(data.vocabulary))
@@ -176,6 +176,9 @@ class NestedInputs:
             first = last
 
 
-def _taken(cells: Cells, sequences: Ints) -> Cells:
-    offsets, entries = _gather(cells.offsets, sequences)
-    return Cells(offsets, cells.start[entries], cells.length[entries], cells.ids[entries], cells.values[entries])
+def _taken(cells, sequences):
+    return cells.take(sequences)
+
+
+def nested(inputs):
+    return inputs if isinstance(inputs, NestedInputs) else NestedInputs(inputs.data, inputs.spans)

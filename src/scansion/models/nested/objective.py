@@ -19,13 +19,12 @@ import numpy as np
 
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
-from scansion.data import LevelTargets
-from scansion.data.dataset import _gather
-from scansion.lattice.constraints import Constraints
-from scansion.models.flat import known_labels
+from scansion.data import Knowledge as LevelTargets
+from scansion.data.dataset import gather
 from scansion.models.nested.inputs import NestedInputs
-from scansion.models.nested.model import NestedModel
-from scansion.models.nested.occurrences import Occurrences, find, span_entries
+from scansion.models.nested_model import NestedModel
+from scansion.models.occurrences import Occurrences
+from scansion.models.weights import find
 
 __all__ = ["Held", "NestedObjective", "configuration_features"]
 
@@ -38,31 +37,10 @@ def _astray(weights: Floats) -> bool:
 
 
 class Held:
-    """What is known of the rows of a data set, for its lattices.
-
-    Parameters
-    ----------
-    targets : LevelTargets
-    sizes : K numbers of states
-    """
-
-    def __init__(self, targets: LevelTargets, sizes: list[int]) -> None:
-        self.known = [Constraints()]  # of the root
-        for level, size in zip(targets.levels, sizes, strict=True):
-            assert level.ends is not None
-            told = level.allowed is not None or bool((level.labels >= 0).any())
-            self.known.append(Constraints(known_labels(level, size) if told else None, level.ends))
-
-    def constrain(self, batch: Any, rows: slice | Ints) -> Any:
-        """A batch of some rows under what is known of them, which need not be possible."""
-        known = tuple(
-            Constraints(
-                None if one.allowed is None else one.allowed[rows], None if one.ends is None else one.ends[rows]
-            )
-            for one in self.known
-        )
-        return batch._of(replace(batch._core, known=known), batch.n_jobs)
-
+    def __init__(self, targets, sizes):
+        self.known = targets.under_root()
+    def constrain(self, batch, rows):
+        return batch.under(self.known.rows(rows, batch.offsets))
 
 def configuration_features(
     model: NestedModel, inputs: NestedInputs, targets: LevelTargets
@@ -71,7 +49,7 @@ def configuration_features(
 
     Of a complete sequence these are the features of its configuration.
     """
-    seen = Occurrences(targets, inputs.data.offsets, [level.size for level in model.levels])
+    seen = Occurrences(targets, [level.size for level in model.levels])
     for block, where in model.parts():
         k, level = block.level, model.levels[block.level]
         if block.always:
@@ -79,18 +57,21 @@ def configuration_features(
             value = np.ones(len(row))
         elif block.tokens:
             at, column = seen.of(k, block.part)
-            number, entry, value = inputs.tokens.expanded(at, column, block.width)
+            number, entry, value = inputs.tokens.expanded(at, column, model.n_columns(block))
             row = at[number]
         elif block.part == "length":
             start, length, label = seen.segments(k)
             free = level.max_length is None  # a constant at each position
             functions = level.basis[:, np.zeros_like(length) if free else length - 1] * (length if free else 1)
             row, value = np.tile(start, len(functions)), functions.ravel()
-            entry = (np.arange(len(functions))[:, None] * block.width + label).ravel()
+            entry = (np.arange(len(functions))[:, None] * model.n_columns(block) + label).ravel()
         else:
-            start, number, entry, value = span_entries(level, k, seen, inputs)
-            row = start[number]
-        place, there = find(block.index, entry)
+            places, entries = inputs.spans(k, level.max_length, len(level.span_vocabulary))
+            start, length, label = seen.segments(k)
+            place, there = find(places, start * level.max_length + length - 1)
+            number, entry, value = entries.expanded(place[there], label[there], level.size)
+            row = start[there][number]
+        place, there = find(block.row * model.n_columns(block) + block.columns, entry)
         yield row[there], where.start + place[there], value[there]
 
 
@@ -129,8 +110,10 @@ class NestedObjective:
         batch_size: int = 8,
         n_jobs: int = 1,
     ) -> None:
+        from scansion.models.nested.inputs import nested
         self.model = model
-        self.inputs = inputs
+        self.inputs = inputs = nested(inputs)
+        self.examples = np.flatnonzero(targets.known)
         self.targets = targets
         self.weight = np.ones(len(inputs)) if weight is None else weight
         self.batch_size = batch_size
@@ -158,7 +141,7 @@ class NestedObjective:
             order = np.argsort(row, kind="stable")
             self._by_sequence = np.searchsorted(row[order], offsets), feature[order], value[order]
         firsts, feature, value = self._by_sequence
-        _, items = _gather(firsts, sequences)
+        _, items = gather(firsts, sequences)
         return feature[items], value[items]
 
     def _parts(self, told: Bools) -> Iterator[Part]:
@@ -178,7 +161,7 @@ class NestedObjective:
                     first += len(inputs)
 
     def _rows(self, sequences: Ints) -> Ints:
-        return _gather(self.inputs.data.offsets, sequences)[1]
+        return gather(self.inputs.data.offsets, sequences)[1]
 
     def impossible(self) -> tuple[int, int] | None:
         """The first sequence that what is known leaves without a tree, and how far one gets; None: there is none."""

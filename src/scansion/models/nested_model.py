@@ -5,7 +5,7 @@ Conventions
 K named levels from the top down, S_k states each; above them the root, one state over the whole sequence, so that level
 k of the model is level k + 1 of its lattices. The parent's level of k is k - 1, S_{-1} = 1.
 
-The score of a tree is the sum over its cliques (paper 000, equations 6 to 11) of weighted features:
+The score of a tree is the sum over its cliques (paper 000, equations 9 and 68 to 71) of weighted features:
 
 =================  ===================================  ==========================================================
 part               clique                               features
@@ -20,25 +20,25 @@ initialisation     p and its first child u              always on; attributes at
 ending             p and its last child u               always on; attributes at their last position
 =================  ===================================  ==========================================================
 
-A `Block` is the features of one part at one level: a matrix of rows (attributes, functions of the length, or one row
-for what is always on) by columns (states s, pairs p * S_k + u, or triples (p * S_k + u) * S_k + v), of which some
-entries exist. The weight vector has the blocks' entries one after another.
+Columns of a `Block` are states s, pairs p * S_k + u, or triples (p * S_k + u) * S_k + v.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from scansion._checks import Bools, Floats, Ints
-from scansion.data import Vocabulary
+from scansion._checks import Bools, Floats
+from scansion.data import Knowledge, Vocabulary, level_names
 from scansion.lattice.nested import NestedBatch, Persistence
 from scansion.models.nested.inputs import Entries, NestedInputs, Table
+from scansion.models.packing import Contents
+from scansion.models.weights import Block, Level, Mark, Model
 
-__all__ = ["CLIQUES", "PERSISTENCE", "Block", "Level", "NestedModel", "product"]
+__all__ = ["CLIQUES", "PERSISTENCE", "NestedModel", "product", "unpacked"]
 
 PERSISTENCE = ("inside", "start", "end", "inner")
 CLIQUES = ("transition", "initialisation", "ending")
@@ -47,127 +47,27 @@ _FLOATS_AT_ONCE = 30_000_000
 
 
 @dataclass
-class Level:
-    """One named level.
+class NestedModel(Model):
+    """Levels, topology, features and weights of a hierarchical model.
 
     Attributes
     ----------
-    name : str
-    labels : list
-        Its states, by number.
-    max_length : int or None
-        Longest segment; None: no bound.
-    basis : (n, M), or (n, 1) where there is no bound
-        Functions of the length; without a bound, constants that are summed over the positions.
-    basis_names : list of n
-    cell_vocabulary : Vocabulary
-        Attributes of spans.
-    length_counts : int64 (S, M), or None
-        How many segments of each length, 1 .. M, training saw; nothing but reports depends on it.
-    """
-
-    name: str
-    labels: list[Any]
-    max_length: int | None
-    basis: Floats
-    basis_names: list[str]
-    cell_vocabulary: Vocabulary
-    length_counts: Ints | None = None
-
-    @property
-    def size(self) -> int:
-        """S, the number of states."""
-        return len(self.labels)
-
-
-@dataclass(frozen=True)
-class Block:
-    """The features of one part at one level.
-
-    Attributes
-    ----------
-    level : int
-    part : str
-    always : bool
-        Whether they are always on; else they are of attributes, or of lengths.
-    width : int
-        Number of columns.
-    index : int64 (n,), ascending
-        The entries that exist: row * width + column.
-    """
-
-    level: int
-    part: str
-    always: bool
-    width: int
-    index: Ints
-
-    @property
-    def key(self) -> tuple[int, str, bool]:
-        """What tells it from other blocks."""
-        return self.level, self.part, self.always
-
-    @property
-    def tokens(self) -> bool:
-        """Whether the rows are attributes of tokens."""
-        return not self.always and self.part not in ("length", "span")
-
-    def matrix(self, values: Floats, rows: int) -> Floats:
-        """(rows, width) the values at the entries, 0 elsewhere."""
-        result = np.zeros(rows * self.width)
-        result[self.index] = values
-        return result.reshape(rows, self.width)
-
-
-@dataclass
-class NestedModel:
-    """Levels, topology, features and weights.
-
-    Attributes
-    ----------
-    levels : list of K Level
-    vocabulary : Vocabulary
-        A attributes of tokens.
     children : list of K bool (S_{k-1}, S_k)
         The states that a parent may have as children.
     possible : list of K dicts, part -> bool array
         "transition" (S_{k-1}, S_k, S_k), "initialisation" and "ending" (S_{k-1}, S_k): what may occur at all.
-    blocks : list of Block
-    weights : (W,)
     """
 
-    levels: list[Level]
-    vocabulary: Vocabulary
-    children: list[Bools]
-    possible: list[dict[str, Bools]]
-    blocks: list[Block]
-    weights: Floats = field(default_factory=lambda: np.zeros(0))
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    children: list[Bools] = field(default_factory=list)
+    possible: list[dict[str, Bools]] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        if self.weights.size == 0:
-            self.weights = np.zeros(self.n_weights)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__.copy()
-        state["_cache"] = {}
-        return state
-
-    def weighted(self, weights: Floats) -> NestedModel:
-        """The model with other weights."""
-        return replace(self, weights=weights)  # what is cached depends on the features only
-
-    @property
-    def n_weights(self) -> int:
-        """W."""
-        return sum(len(block.index) for block in self.blocks)
-
-    def parts(self) -> Iterator[tuple[Block, slice]]:
-        """Every block with the place of its weights."""
-        at = 0
-        for block in self.blocks:
-            yield block, slice(at, at + len(block.index))
-            at += len(block.index)
+    no_configuration = (
+        "leaves no tree: none gets beyond position {furthest} with what is known there and what the model allows "
+        "(topology, transitions, repeats, max_length)"
+    )
+    whole_parts = ()
+    bounded = True
+    segments = True
 
     def n_parents(self, k: int) -> int:
         """S_{k-1}."""
@@ -180,31 +80,28 @@ class NestedModel:
             return parents, size, size
         return (parents, size) if part in CLIQUES else (size,)
 
-    def rows(self, block: Block) -> int:
-        """Number of rows of a block."""
-        if block.always:
-            return 1
-        level = self.levels[block.level]
-        return {"length": len(level.basis_names), "span": len(level.cell_vocabulary)}.get(
-            block.part, len(self.vocabulary)
-        )
-
     def tokens_at_once(self) -> int:
         """Number of tokens whose scores fit into a moderate amount of memory."""
         floats = 1
         for block in self.blocks:
             if block.tokens or block.part == "span":
                 longest = self.levels[block.level].max_length or 1
-                floats += block.width * (longest if block.part == "span" else 1)
+                floats += self.n_columns(block) * (longest if block.part == "span" else 1)
         return max(1, _FLOATS_AT_ONCE // floats)
 
     def table(self, block: Block) -> Table:
         """The features of attributes of a block."""
         tables = self._cache.setdefault("tables", {})
         if block.key not in tables:
-            tables[block.key] = Table.of(block.index, self.rows(block), block.width)
+            tables[block.key] = Table(block.rows, block.columns, self.n_columns(block))
         found: Table = tables[block.key]
         return found
+
+    def _matrix(self, block: Block, values: Floats) -> Floats:
+        """(rows, columns) the values at the features, 0 elsewhere."""
+        result = np.zeros((self.n_rows(block), self.n_columns(block)))
+        result[block.row, block.columns] = values
+        return result
 
     # ---- scores ------------------------------------------------------------------------------------------------
 
@@ -220,7 +117,7 @@ class NestedModel:
                 self.table(block), self.weights[where], n_jobs
             )
             for block, where in self.parts()
-            if block.tokens and len(block.index)
+            if block.tokens and len(block)
         }
 
     def _persistence(
@@ -234,14 +131,14 @@ class NestedModel:
         length: Floats | None = None
         spans: Floats | None = None
         for block, where in self.parts():
-            if block.level != k or block.always or not len(block.index):
+            if block.level != k or block.always or not len(block):
                 continue
             if block.part == "length":
-                weights = block.matrix(self.weights[where], len(level.basis))
+                weights = self._matrix(block, self.weights[where])
                 length = product(level.basis.T, weights)
             elif block.part == "span" and level.max_length is not None and inputs.cells[k] is not None:
                 n, longest = inputs.data.n_tokens, level.max_length
-                places, entries = inputs.spans(k, longest, len(level.cell_vocabulary))
+                places, entries = inputs.spans(k, longest, len(level.span_vocabulary))
                 scores = np.zeros((n * longest, level.size))
                 scores[places] = entries.scores(self.table(block), self.weights[where], n_jobs)
                 spans = scores.reshape(n, longest, level.size)
@@ -256,7 +153,7 @@ class NestedModel:
         scores: Floats = np.zeros(shape)
         for block, where in self.parts():
             if block.key == (k, part, True):
-                scores = block.matrix(self.weights[where], 1).reshape(shape)
+                scores = self._matrix(block, self.weights[where]).reshape(shape)
         scores[~self.possible[k][part]] = -np.inf
         varying = products.get((k, part))
         if varying is None:
@@ -266,6 +163,8 @@ class NestedModel:
 
     def batch(self, inputs: NestedInputs, n_jobs: int) -> NestedBatch:
         """The lattices of encoded sequences under the weights; the root is level 0."""
+        from scansion.models.nested.inputs import nested
+        inputs = nested(inputs)
         products = self._products(inputs, n_jobs)
         persist: list[Any] = [Persistence()]
         transit, init, end = [], [], []
@@ -275,6 +174,14 @@ class NestedModel:
             init.append(self._clique(k, "initialisation", products))
             end.append(self._clique(k, "ending", products))
         return NestedBatch(persist, transit, init, end, inputs.data.offsets, children=self.children, n_jobs=n_jobs)
+
+    def lattices(self, inputs: Any, n_jobs: int) -> NestedBatch:
+        """The same."""
+        return self.batch(inputs, n_jobs)
+
+    def held(self, known: Knowledge) -> Knowledge:
+        """What is known, as the lattices hold it: under the root."""
+        return known.under_root()
 
     # ---- expectations ------------------------------------------------------------------------------------------
 
@@ -287,7 +194,7 @@ class NestedModel:
             Expected numbers, in the shapes of the scores that `batch` gave to the lattices.
         """
         for block, where in self.parts():
-            if not len(block.index):
+            if not len(block):
                 continue
             if block.tokens:
                 counts = self._counts(block, expected)
@@ -307,7 +214,7 @@ class NestedModel:
             counts: Floats = {"inside": persist.inside, "start": persist.start, "end": persist.stop}[part]
             return counts
         which = {"transition": expected.transit, "initialisation": expected.init, "ending": expected.end}
-        clique: Floats = which[part][k].reshape(-1, block.width)
+        clique: Floats = which[part][k].reshape(-1, self.n_columns(block))
         return clique
 
     def _totals(self, block: Block, expected: Any, inputs: NestedInputs, n_jobs: int) -> Floats:
@@ -316,20 +223,60 @@ class NestedModel:
         if block.always:
             which = {"transition": expected.transit, "initialisation": expected.init, "ending": expected.end}
             counts = which[block.part][k]
-            totals: Floats = counts.reshape(-1, block.width).sum(axis=0)[block.index]
+            totals: Floats = counts.reshape(-1, self.n_columns(block)).sum(axis=0)[block.columns]
             return totals
         persist = expected.persist[k + 1]
         if block.part == "length":
             free = level.max_length is None
             by_length = persist.inside.sum(axis=0)[None] if free else persist.length
-            return product(level.basis, by_length).ravel()[block.index]
+            return product(level.basis, by_length)[block.row, block.columns]
         assert level.max_length is not None
-        places, entries = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
+        places, entries = inputs.spans(k, level.max_length, len(level.span_vocabulary))
         return entries.counts(self.table(block), persist.spans.reshape(-1, level.size)[places], n_jobs)
+
+    def objective(self, inputs, known, weight):
+        from scansion.models.nested.objective import NestedObjective
+        return NestedObjective(self, inputs, known, weight, 8, 1)
+
+    def check_known(self, objective: Any, known: Knowledge) -> None:
+        """Raise if a known label lies in a parent that excludes it, or repeats where that is excluded."""
+        from scansion.models.occurrences import Occurrences
+
+        seen = Occurrences(known, [level.size for level in self.levels])
+
+        def where(t: int) -> tuple[int, int]:
+            b = int(np.searchsorted(known.offsets, t, side="right")) - 1
+            return b, t - int(known.offsets[b])
+
+        for k, level in enumerate(self.levels):
+            parent, child = seen.levels[k], seen.levels[k + 1]
+            told = np.flatnonzero((parent.label >= 0) & (child.label >= 0))
+            bad = told[~self.children[k][parent.label[told], child.label[told]]]
+            if len(bad):
+                b, t = where(int(bad[0]))
+                above = self.levels[k - 1]
+                raise ValueError(
+                    f"y[{b}], level {level.name!r}: {level.labels[child.label[bad[0]]]!r} at position {t} lies in "
+                    f"{above.labels[parent.label[bad[0]]]!r} of level {above.name!r}, which topology excludes"
+                )
+            at, column = seen.of(k, "transition")
+            wrong = ~self.possible[k]["transition"].ravel()[column]  # repeats, at most
+            if wrong.any():
+                i = int(at[np.argmax(wrong)])
+                b, t = where(i)
+                label = level.labels[int(child.label[i])]
+                raise ValueError(
+                    f"y[{b}], level {level.name!r}: {label!r} at position {t} follows {label!r} under the same parent, "
+                    "but repeats is False"
+                )
 
     # ---- names -------------------------------------------------------------------------------------------------
 
-    def column_names(self, block: Block) -> list[tuple[Any, ...]]:
+    def n_columns(self, block: Block) -> int:
+        """States, pairs or triples."""
+        return int(np.prod(self.shape(block.level, block.part), dtype=np.int64))
+
+    def column_names(self, block: Block) -> Sequence[tuple[Any, ...]]:
         """Labels of each column: (label,), (parent, label), or (parent, label, next); the root is None."""
         labels = self.levels[block.level].labels
         parents = self.levels[block.level - 1].labels if block.level else [None]
@@ -339,25 +286,59 @@ class NestedModel:
             return [(p, u) for p in parents for u in labels]
         return [(u,) for u in labels]
 
-    def row_names(self, block: Block) -> Sequence[str]:
-        """Names of the rows of a block: attributes, or functions of the length."""
-        if block.always:
-            return [""]
-        level = self.levels[block.level]
-        if block.part == "length":
-            return level.basis_names
-        return (level.cell_vocabulary if block.part == "span" else self.vocabulary).names()
+    def clique(self, block: Block, column: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """The parent and the labels of a column, with marks where it begins or ends a parent."""
+        if block.part not in CLIQUES:
+            return None, column
+        before = (Mark.START,) * (block.part == "initialisation")
+        after = (Mark.END,) * (block.part == "ending")
+        return column[0], (*before, *column[1:], *after)
 
-    def named_features(self) -> Iterator[tuple[Block, str, tuple[Any, ...], float]]:
-        """Block, row and column names and weight of all features whose weight is not 0."""
-        for block, where in self.parts():
-            chosen = np.flatnonzero(self.weights[where])
-            if not len(chosen):
-                continue
-            rows, columns = self.row_names(block), self.column_names(block)
-            entries = block.index[chosen].tolist()
-            for entry, weight in zip(entries, self.weights[where][chosen].tolist(), strict=True):
-                yield block, rows[entry // block.width], columns[entry % block.width], weight
+    def _of_labels(self, block: Block) -> bool:
+        return block.part not in CLIQUES
+
+    def feature_name(self, part: str, name: str) -> str:
+        """An attribute's name with the part of the segment that it is read from."""
+        return name if part in ("inside", "length", *CLIQUES) else f"{part}:{name}"
+
+    def by_weight(self, strength: float | Floats) -> float | Floats:
+        """A strength for all weights, or one for each: of several, one per level."""
+        if isinstance(strength, float):
+            return strength
+        return np.concatenate([np.zeros(0), *(np.full(len(block), strength[block.level]) for block in self.blocks)])
+
+    # ---- files -------------------------------------------------------------------------------------------------
+
+    def packed_structure(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and metadata that only hierarchical models have: what may lie in what, and follow what."""
+        arrays: dict[str, Any] = {}
+        for k in range(len(self.levels)):
+            arrays[f"{k}.children"] = self.children[k]
+            arrays.update({f"{k}.{part}.possible": self.possible[k][part] for part in CLIQUES})
+        return arrays, {}
+
+    def block_kinds(self) -> set[tuple[str, bool]]:
+        """The parts that blocks can have, and whether they are always on."""
+        return {(part, always) for part in CLIQUES for always in (True, False)} | {
+            (part, False) for part in (*PERSISTENCE, "length", "span")
+        }
+
+    def check_block(self, block: Block) -> None:
+        """Every block will do."""
+
+
+def unpacked(contents: Contents, levels: list[Level], vocabulary: Vocabulary) -> NestedModel:
+    """The model in a file, without its features; ValueError or KeyError if something does not fit."""
+    level_names([level.name for level in levels])
+    model = NestedModel(levels, vocabulary)
+    for k, level in enumerate(levels):
+        children = contents.mask(f"{k}.children", model.shape(k, "initialisation"))
+        possible = {part: contents.mask(f"{k}.{part}.possible", model.shape(k, part)) for part in CLIQUES}
+        if (possible["transition"] & ~(children[:, :, None] & children[:, None, :])).any():
+            raise ValueError(f"transitions of level {level.name!r} are possible that its topology excludes")
+        model.children.append(children)
+        model.possible.append(possible)
+    return model
 
 
 def product(a: Floats, b: Floats) -> Floats:
