@@ -400,7 +400,8 @@ class Estimator(Settings):
         for block, row, column, w in model.named_features():
             if single or len(column) > 1:
                 attribute = None if block.always else model.feature_name(block.part, row)
-                yield Feature(block.level, *model.clique(block, column), attribute, w)
+                parent, labels = model.clique(block, column)
+                yield Feature(block.level, parent, labels, attribute, w)
 
     def _strongest(self, level: int, top: int) -> dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]:
         """Label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first."""
