@@ -12,12 +12,10 @@
 #include <random>
 #include <tuple>
 
+#include "batch.hpp"
 #include "nested_inference.hpp"
-#include "paths.hpp"
 
 namespace scansion {
-
-using Nesting = std::vector<Path>;  // by level, root first
 
 struct NestedNode {
   enum Kind : int32_t { kRoot, kParent, kAfter, kBefore };
@@ -44,7 +42,19 @@ struct NestedWay {
 template <class Ring>
 class NestedGraph {
  public:
-  NestedGraph(const NestedModel& model, const NestedView& view) : model_(model), view_(view) {
+  // levels: those that configurations have; a level of single steps may be below them
+  NestedGraph(const NestedModel& model, const NestedView& view, int64_t levels)
+      : model_(model), view_(view), levels_(levels) {}
+
+  const NestedModel& model() const { return model_; }
+  const NestedView& view() const { return view_; }
+  Configuration nothing() const { return Configuration(static_cast<size_t>(levels_)); }
+
+  // Fills the tables, before ways are asked for.
+  void fill() {
+    if (!runs_.empty()) return;
+    const NestedModel& model = model_;
+    const NestedView& view = view_;
     nested_prepare(model, view, tables_);
     for (const NestedBlock& block : model.blocks()) runs_.emplace_back(model, view, block, tables_);
     NestedRows<Ring> rows;
@@ -74,9 +84,8 @@ class NestedGraph {
   }
 
   // the parts of a configuration in any order, as segments by level
-  Nesting nesting(std::vector<NestedRecord> records, int64_t levels) const {
-    Nesting out(static_cast<size_t>(levels));
-    if (view_.length == 0) return out;
+  Configuration configuration(std::vector<NestedRecord> records) const {
+    Configuration out = nothing();
     std::sort(records.begin(), records.end(), [](const NestedRecord& a, const NestedRecord& b) {
       return std::make_tuple(a.block, a.t, -a.kind) < std::make_tuple(b.block, b.t, -b.kind);  // changes come first
     });
@@ -92,7 +101,7 @@ class NestedGraph {
       int64_t at = r.stack;
       for (int64_t f = block.depth(); f >= 1; --f) {
         const int64_t g = block.top + f;
-        if (g < levels) {
+        if (g < levels_) {
           if (f == block.depth() || layer <= f)
             out[g].push_back({r.t, r.j, s.state[f][at]});
           else
@@ -222,6 +231,7 @@ class NestedGraph {
 
   const NestedModel& model_;
   const NestedView& view_;
+  int64_t levels_;
   NestedTables<Ring> tables_;
   std::vector<NestedLogRun<Ring>> runs_;
   std::map<std::tuple<int32_t, int64_t, int32_t>, std::unique_ptr<NestedRows<Ring>>> rows_;
@@ -351,7 +361,40 @@ inline std::vector<std::vector<NestedRecord>> nested_best(NestedGraph<Highest>& 
   return found;
 }
 
-inline double nested_entropy(const NestedModel& model, const NestedView& view) {
+inline bool best_configuration(NestedGraph<Highest>& graph, Configuration& out) {
+  out = graph.nothing();
+  if (graph.view().length == 0) return true;
+  graph.fill();
+  std::vector<NestedRecord> records;
+  if (!nested_walk(graph, best_nested_way, records)) return false;
+  out = graph.configuration(records);
+  return true;
+}
+
+inline std::vector<Configuration> best_configurations(NestedGraph<Highest>& graph, int64_t k) {
+  if (graph.view().length == 0) return {graph.nothing()};
+  graph.fill();
+  std::vector<Configuration> out;
+  for (const auto& records : nested_best(graph, k)) out.push_back(graph.configuration(records));
+  return out;
+}
+
+// random: a seed
+inline bool random_configuration(NestedGraph<LogSum>& graph, const int64_t* random, Configuration& out) {
+  out = graph.nothing();
+  if (graph.view().length == 0) return true;
+  graph.fill();
+  NestedDraw draw(*random);
+  std::vector<NestedRecord> records;
+  const auto choose = [&](const std::vector<NestedWay>& ways) { return draw(ways); };
+  if (!nested_walk(graph, choose, records)) return false;
+  out = graph.configuration(records);
+  return true;
+}
+
+inline double entropy(NestedGraph<LogSum>& graph) {
+  const NestedModel& model = graph.model();
+  const NestedView& view = graph.view();
   if (view.length == 0) return 0.0;
   using Value = LogSumEntropy::Value;
   NestedTables<LogSumEntropy> tables;

@@ -18,10 +18,9 @@
 #include <vector>
 
 #include "kernels.hpp"
+#include "numeric.hpp"
 
 namespace scansion {
-
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 struct Way {
   int64_t from;    // u

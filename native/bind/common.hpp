@@ -16,7 +16,6 @@
 #include "encoder.hpp"
 #include "kernels.hpp"
 #include "parallel.hpp"
-#include "paths.hpp"
 
 namespace nb = nanobind;
 
@@ -52,77 +51,6 @@ inline nb::tuple dataset_arrays(Encoder& encoder) {
   return nb::make_tuple(to_numpy(std::move(encoder.offsets), {b}), to_numpy(std::move(encoder.token_offsets), {n}),
                         to_numpy(std::move(encoder.ids), {nnz}), values);
 }
-
-using Int64Array = nb::ndarray<nb::numpy, int64_t>;
-using Packed = std::tuple<Int64Array, Int64Array, Int64Array>;
-
-// Paths of many sequences as (segments (n, 3): start, stop, label; first segment of each path; first path of each
-// sequence).
-inline Packed pack(const std::vector<std::vector<Path>>& sequences) {
-  std::vector<int64_t> steps, paths = {0}, firsts = {0};
-  for (const auto& sequence : sequences) {
-    for (const Path& path : sequence) {
-      for (const Step& step : path) steps.insert(steps.end(), {step.start, step.stop, step.label});
-      paths.push_back(static_cast<int64_t>(steps.size() / 3));
-    }
-    firsts.push_back(static_cast<int64_t>(paths.size()) - 1);
-  }
-  const size_t n = steps.size() / 3, m = paths.size(), b = firsts.size();
-  return {to_numpy(std::move(steps), {n, 3}), to_numpy(std::move(paths), {m}), to_numpy(std::move(firsts), {b})};
-}
-
-// One question about single configurations for every sequence of a batch. Batch::table(i, workspace, best, use)
-// fills the table of sequence i and calls use(graph), or returns false if nothing is possible.
-template <class Batch>
-struct PathQuestions {
-  static Packed best(const Batch& batch, int64_t threads) {
-    std::vector<std::vector<Path>> out(batch.size());
-    {
-      nb::gil_scoped_release release;
-      std::vector<Workspace> work(std::max<int64_t>(1, threads));
-      parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-        batch.table(i, work[worker], true, [&](auto& graph) { out[i].push_back(best_path(graph)); });
-      });
-    }
-    return pack(out);
-  }
-
-  static Packed kbest(const Batch& batch, int64_t k, int64_t threads) {
-    std::vector<std::vector<Path>> out(batch.size());
-    {
-      nb::gil_scoped_release release;
-      std::vector<Workspace> work(std::max<int64_t>(1, threads));
-      parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-        batch.table(i, work[worker], true, [&](auto& graph) { out[i] = best_paths(graph, k); });
-      });
-    }
-    return pack(out);
-  }
-
-  // uniform: n rows of length T_i + 1 for each sequence, one sequence after another
-  static Packed sample(const Batch& batch, int64_t n, const Doubles& uniform, int64_t threads) {
-    std::vector<std::vector<Path>> out(batch.size());
-    {
-      nb::gil_scoped_release release;
-      std::vector<Workspace> work(std::max<int64_t>(1, threads));
-      parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-        const double* u = uniform.data() + n * (batch.offset(i) + i);
-        batch.table(i, work[worker], false, [&](auto& graph) {
-          for (int64_t j = 0; j < n; ++j) out[i].push_back(sample_path(graph, u + j * (graph.length() + 1)));
-        });
-      });
-    }
-    return pack(out);
-  }
-
-  static void entropies(const Batch& batch, const DoublesOut& out, int64_t threads) {
-    nb::gil_scoped_release release;
-    std::vector<Workspace> work(std::max<int64_t>(1, threads));
-    parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-      batch.table(i, work[worker], false, [&](auto& graph) { out.data()[i] = entropy(graph); });
-    });
-  }
-};
 
 void bind_automaton(nb::module_& m);
 void bind_chain(nb::module_& m);

@@ -1,15 +1,13 @@
 // Questions about trajectories for the batches of chain.cpp and segment.cpp: one template, as PathQuestions.
 #pragma once
 
-#include "bind/common.hpp"
+#include "bind/lattices.hpp"
 #include "compressed.hpp"
 
 namespace scansion {
 
 template <class Batch>
 struct CompressedQuestions {
-  using Doubles1 = nb::ndarray<nb::numpy, double>;
-
   // Trajectories of many sequences as (labels, first label of each); a sequence may have several.
   static std::tuple<Int64Array, Int64Array> pack(const std::vector<Trajectory>& trajectories) {
     std::vector<int64_t> labels, firsts = {0};
@@ -23,7 +21,7 @@ struct CompressedQuestions {
 
   template <class Use>
   static void sweep(const Batch& batch, int64_t i, bool merge, Workspace& work, const Use& use) {
-    batch.table(i, work, false, [&](auto& graph) {
+    batch.template with_graph<false>(i, work, [&](auto& graph) {
       ArcSweep<std::decay_t<decltype(graph)>> arcs(graph, merge);
       use(arcs);
     });
@@ -68,7 +66,7 @@ struct CompressedQuestions {
 
   // The k best of every sequence: labels, first label of each trajectory, first trajectory of each sequence,
   // probabilities; by sequence the bound, whether it is proven, prefixes taken up.
-  static std::tuple<Int64Array, Int64Array, Int64Array, Doubles1, Doubles1, Int64Array, Int64Array> best(
+  static std::tuple<Int64Array, Int64Array, Int64Array, DoubleArray, DoubleArray, Int64Array, Int64Array> best(
       const Batch& batch, bool merge, int64_t k, int64_t budget, int64_t most, int64_t labels, int64_t threads) {
     std::vector<BestTrajectories> out(batch.size());
     {
@@ -77,8 +75,8 @@ struct CompressedQuestions {
       parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
         const int64_t limit = most_of(batch, i, most);
         std::vector<Trajectory> candidates;
-        batch.table(i, work[worker], true,
-                    [&](auto& graph) { candidates.push_back(trajectory_of(best_path(graph), merge)); });
+        batch.template with_graph<true>(i, work[worker],
+                         [&](auto& graph) { candidates.push_back(trajectory_of(best_path(graph), merge)); });
         sweep(batch, i, merge, work[worker], [&](auto& arcs) {
           candidates.emplace_back();
           paper_labelling(arcs, limit, labels, candidates.back());

@@ -78,6 +78,11 @@ class Known:
         allowed: Bools = (labels == np.arange(n_labels)) | (labels < 0)
         return allowed
 
+    @property
+    def contiguous_ends(self) -> Ends | None:
+        """`ends` as the kernels take it."""
+        return None if self.ends is None else np.ascontiguousarray(self.ends)
+
     def bytes(self, n_labels: int) -> npt.NDArray[np.uint8] | None:
         """`mask` as the kernels take it."""
         mask = self.mask(n_labels)
@@ -107,11 +112,8 @@ class Known:
         allowed = self.bytes(n_labels)
         if allowed is None and self.ends is None:
             return None, None
-        n = int(offsets[-1])
-        ends = np.full(n, -1, np.int8) if self.ends is None else np.ascontiguousarray(self.ends)
-        runs = np.empty((n, n_labels), np.int32)
-        _core.constraint_runs(offsets, allowed, ends, max_length, runs)
-        return runs, (ends != 0).astype(np.uint8)
+        runs, may_end = _core.constraint_runs(offsets, allowed, self.contiguous_ends, n_labels, max_length)
+        return runs, may_end
 
     def segments(self) -> tuple[Ints, Ints, Bools]:
         """Start and stop of all segments (or positions) that are told of, and whether label and extent are known."""
@@ -195,7 +197,8 @@ class Knowledge:
             unknown |= level.numbers < 0
             if level.ends is not None:
                 unknown |= level.ends < 0
-        return _count(unknown, self.offsets) == 0
+        complete: Bools = _count(unknown, self.offsets) == 0
+        return complete
 
     @cached_property
     def known(self) -> Bools:
@@ -209,7 +212,7 @@ class Knowledge:
                 told = level.ends >= 0
                 told[self.offsets[1:][np.diff(self.offsets) > 0] - 1] = False  # the end of a sequence says nothing
                 informed |= told
-        found = _count(informed, self.offsets) > 0
+        found: Bools = _count(informed, self.offsets) > 0
         return found if self.trajectories is None else found | (np.diff(self.trajectories[0]) > 0)
 
     def rows(self, chosen: slice, offsets: Ints) -> Knowledge:

@@ -17,9 +17,9 @@ import numpy as np
 from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
-from scansion.lattice.base import Batch
 from scansion.data.knowledge import Knowledge, Known
-from scansion.lattice.cores import Core, DenseCore, PatternCore
+from scansion.lattice.base import FlatBatch
+from scansion.lattice.cores import DenseCore, PatternCore
 from scansion.lattice.patterns import PatternAutomaton
 
 __all__ = ["BestTrajectories", "Compressed", "Labels"]
@@ -77,9 +77,9 @@ class Compressed:
         Longest trajectory that `lengths`, `predict` and `best` look at; None: all.
     """
 
-    def __init__(self, batch: Batch[Any, Any], max_length: int | None = None) -> None:
+    def __init__(self, batch: FlatBatch[Any, Any], max_length: int | None = None) -> None:
         self._batch = batch
-        self._core: Core = batch._core
+        self._core: DenseCore | PatternCore = batch._core
         self._merge = batch._merges
         self._limit = _limit(max_length)
         batch.log_partition()  # says so if nothing is possible
@@ -204,7 +204,7 @@ class Compressed:
             check_neighbours("trajectory", labels.tolist())
         return tuple(labels.tolist())
 
-    def _places(self, labels: Labels) -> Core:
+    def _places(self, labels: Labels) -> DenseCore | PatternCore:
         core = self._core
         allowed = possible_places(self._size, len(labels))
         columns = np.array(labels)
@@ -237,7 +237,7 @@ def check_neighbours(name: str, labels: Sequence[Any]) -> None:
             )
 
 
-def predict_all(batch: Batch[Any, Any], max_length: int | None = None) -> list[Labels]:
+def predict_all(batch: FlatBatch[Any, Any], max_length: int | None = None) -> list[Labels]:
     """The paper's labelling of every sequence."""
     limit, core = _limit(max_length), batch._core
     batch.log_partition()
@@ -249,7 +249,7 @@ def predict_all(batch: Batch[Any, Any], max_length: int | None = None) -> list[L
 
 
 def best_all(
-    batch: Batch[Any, Any], k: int = 1, budget: int | None = None, max_length: int | None = None
+    batch: FlatBatch[Any, Any], k: int = 1, budget: int | None = None, max_length: int | None = None
 ) -> list[BestTrajectories]:
     """The k most probable trajectories of every sequence; see `Compressed.best`."""
     limit, core = _limit(max_length), batch._core

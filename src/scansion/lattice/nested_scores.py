@@ -17,7 +17,7 @@ from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
 from scansion.data.knowledge import Knowledge
-from scansion.lattice.cores import Packed
+from scansion.lattice.cores import Core, Packed
 
 __all__ = ["Level", "NestedCore", "NestedScores", "Persistence"]
 
@@ -81,11 +81,11 @@ class Level:
     max_length: int | None = None
     dense: bool = False
 
-    def rows(self, first: int, last: int) -> Level:
+    def rows(self, chosen: slice) -> Level:
         """The same for some rows only."""
 
         def cut(part: Floats | None) -> Floats | None:
-            return part if part is None or part.ndim == 1 else part[first:last]
+            return part if part is None or part.ndim == 1 else part[chosen]
 
         return replace(self, inside=cut(self.inside), start=cut(self.start), stop=cut(self.stop), spans=cut(self.spans))
 
@@ -146,26 +146,29 @@ def parse_level(name: str, given: Any, size: int, rows: int, root: bool, longest
 
 
 @dataclass(frozen=True)
-class NestedCore:
+class NestedCore(Core):
     """Scores of a batch with what is known, and the native object that answers.
 
     transit[d - 1] (S_{d-1}, S_d, S_d) or (N, ...); init[d], end[d] (S_d, S_{d+1}) or (N, ...); children[d] bool
     (S_d, S_{d+1}); known by level. `general`: take no short cut for levels that are plain sums over time steps.
     """
 
-    offsets: Ints
     levels: tuple[Level, ...]
     transit: tuple[Floats, ...]
     init: tuple[Floats, ...]
     end: tuple[Floats, ...]
     children: tuple[Bools, ...]
-    known: Knowledge
     general: bool = False
 
     @property
-    def n_levels(self) -> int:
+    def n_levels(self) -> int:  # type: ignore[override]
         """Number of levels D."""
         return len(self.levels)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of states of the bottom level."""
+        return self.sizes[-1]
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -217,7 +220,6 @@ class NestedCore:
     @cached_property
     def native(self) -> _core.NestedBatch:
         """The object that answers."""
-        low, high = self.known.event_levels()
         return _core.NestedBatch(
             self.offsets,
             list(self.sizes),
@@ -230,25 +232,23 @@ class NestedCore:
             list(self.free),
             self.root,
             [one.bytes(size) for one, size in zip(self.known.levels, self.sizes, strict=True)],
-            low,
-            high,
+            [one.contiguous_ends for one in self.known.levels],
         )
 
     def select(self, b: int) -> NestedCore:
         """The core of one sequence."""
-        first, last = int(self.offsets[b]), int(self.offsets[b + 1])
+        rows, shared = self._rows(b)
 
         def cut(arrays: tuple[Floats, ...], ndim: int) -> tuple[Floats, ...]:
-            return tuple(a if a.ndim == ndim else a[first:last] for a in arrays)
+            return tuple(a if a.ndim == ndim else a[rows] for a in arrays)
 
         return replace(
             self,
-            offsets=np.array([0, last - first]),
-            levels=tuple(level.rows(first, last) for level in self.levels),
+            levels=tuple(level.rows(rows) for level in self.levels),
             transit=cut(self.transit, 3),
             init=cut(self.init, 2),
             end=cut(self.end, 2),
-            known=self.known.rows(slice(first, last), np.array([0, last - first])),
+            **shared,
         )
 
     def log_partitions(self, threads: int) -> Floats:
@@ -290,33 +290,15 @@ class NestedCore:
         out["escaped"] = self.native.posteriors(**out, threads=threads)
         return out
 
-    def best(self, threads: int) -> Packed:
-        """Best configurations; D paths each."""
-        return self.native.best(threads)
+    def sample(self, n: int, generator: np.random.Generator, threads: int) -> Packed:
+        """Random configurations, n of each sequence, each from a seed of its own."""
+        seeds = generator.integers(0, 2**63, size=(self.randoms, n), dtype=np.int64)
+        return Packed(*self.native.sample(n, seeds, threads))
 
-    def kbest(self, k: int, threads: int) -> Packed:
-        """The k best configurations; D paths each."""
-        return self.native.kbest(k, threads)
-
-    def sample(self, n: int, seeds: Ints, threads: int) -> Packed:
-        """Random configurations, seeds (B, n); D paths each."""
-        return self.native.sample(n, seeds, threads)
-
-    def entropies(self, threads: int) -> Floats:
-        """(B,) entropies in nats."""
-        out = np.empty(len(self.offsets) - 1)
-        self.native.entropies(out, threads)
-        return out
-
-    def scores(self, steps: Ints, paths: Ints, owners: Ints) -> Floats:
-        """Score of packed configurations, D paths each; owners: the sequence of each."""
-        out = np.empty(len(owners))
-        self.native.scores(steps, paths, owners, out)
-        return out
-
-    def furthest(self, b: int) -> int:
-        """Positions of sequence b that some configuration can cover."""
-        return self.native.furthest(b)
+    @property
+    def randoms(self) -> int:
+        """A seed for each sequence."""
+        return len(self.offsets) - 1
 
 
 def parse(persist: Any, transit: Any, init: Any, end: Any, children: Any, offsets: Any) -> NestedCore:
@@ -354,7 +336,7 @@ def parse(persist: Any, transit: Any, init: Any, end: Any, children: Any, offset
     masks = _masks(children, pairs)
     known = Knowledge.nothing(cuts, depth)
     scores = {name: tuple(arrays) for name, arrays in parsed.items()}
-    return NestedCore(cuts, levels, scores["transit"], scores["init"], scores["end"], tuple(masks), known)
+    return NestedCore(cuts, known, levels, scores["transit"], scores["init"], scores["end"], tuple(masks))
 
 
 def _listed(name: str, value: Any, length: int | None) -> list[Any]:

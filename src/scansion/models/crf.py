@@ -9,11 +9,11 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Ints
-from scansion.models.parameters import documented, parameter
 from scansion.models import engines
 from scansion.models.estimator import Problem, cut
 from scansion.models.flat_estimator import FlatEstimator
 from scansion.models.inputs import Inputs
+from scansion.models.parameters import documented, parameter
 
 __all__ = ["CRF"]
 
@@ -58,28 +58,30 @@ class CRF(FlatEstimator):
     bias_order: int | None = parameter(
         None,
         "int, optional",
-        "Longest dependency of always-on features; longer patterns, up to `order`, live only where an attribute tied to "
-        "them fires, and cost nothing elsewhere (variable order, paper 002). None: all patterns have one.",
+        "Longest dependency of always-on features; longer patterns, up to `order`, live only where an attribute "
+        "tied to them fires, and cost nothing elsewhere (variable order, paper 002). None: all patterns have one.",
     )
     grow: Any = parameter(
         None,
         "int or dict, optional",
-        "Choose patterns on demand: start from order 1 and add the extensions with the largest expected gain, at most so "
-        "many, of order up to `order`. A dict may have budget, rounds, iterations: see `scansion.models.growth`.",
+        "Choose patterns on demand: start from order 1 and add the extensions with the largest expected gain, at "
+        "most so many, of order up to `order`. A dict may have budget, rounds, iterations: see "
+        "`scansion.models.growth`.",
     )
     engine: Literal["auto", "automaton", "sum-difference"] = parameter(
         "auto",
         '{"auto", "automaton", "sum-difference"}',
-        "How log-likelihoods are summed and best labels found: the results are equal. Automaton: states x labels per "
-        'position; Sum-Difference (paper 002): patterns alive there. "auto" counts operations; first-order chains have a '
-        "kernel of their own.",
+        "How log-likelihoods are summed and best labels found: the results are equal. Automaton: states x labels "
+        'per position; Sum-Difference (paper 002): patterns alive there. "auto" counts operations; first-order '
+        "chains have a kernel of their own.",
     )
 
+    growth_log_: ClassVar[list[dict[str, Any]]]
     _segments: ClassVar[bool] = False
     _kind: ClassVar[str] = "crf"
 
     def fit(self: Self, X: Any, y: Any, *, sample_weight: Any = None, X_dev: Any = None, y_dev: Any = None) -> Self:
-        """Learn the weights; with `grow`, choose the patterns on the way. The parameters are those of `Estimator.fit`."""
+        """Learn the weights; with `grow`, choose the patterns on the way. Parameters as in `Estimator.fit`."""
         assert isinstance(self, CRF)
         if self.grow is None:
             vars(self).pop("growth_log_", None)

@@ -24,8 +24,8 @@ from scansion.features.spans import readable, span_attributes
 from scansion.formats.reading import Reading
 from scansion.models.inputs import Inputs
 from scansion.models.packing import json_value, pack, storable
+from scansion.models.parameters import CheckedSettings, Settings, seed, strengths
 from scansion.models.weights import Feature, Level, Model, carry_over
-from scansion.models.parameters import Settings, seed, strengths
 
 if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.display import Page
@@ -139,7 +139,7 @@ class Estimator(Settings):
         self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
         return self
 
-    def settings(self) -> Settings:
+    def settings(self) -> CheckedSettings:
         """The parameters of learning, checked; ValueError says what is wrong with one, also of the others."""
         self._selection()
         return self.checked(self._strength("c1"), self._strength("c2"))
@@ -189,7 +189,7 @@ class Estimator(Settings):
                 raise ValueError(
                     f"the model was trained with segment_features{where}: set this parameter to the same functions"
                 )
-            longest = level.max_length
+            longest = level.max_length or 1
             found.append(span_attributes(X, functions, level.span_vocabulary, longest, frozen) if used else None)
         return tuple(found)
 
@@ -226,7 +226,7 @@ class Estimator(Settings):
 
     @property
     def levels_(self) -> list[Level]:
-        """The levels, the top level first, each with its `name`, `labels` and `max_length`; CRF and SemiCRF have one."""
+        """The levels, the top level first, each with `name`, `labels` and `max_length`; CRF and SemiCRF have one."""
         return list(self._model.levels)
 
     @property
@@ -253,7 +253,7 @@ class Estimator(Settings):
         return Inputs(data, self._spans(X, selection, model.levels, frozen=True))
 
     def _known(self, y: Any, inputs: Inputs, extend: bool = False) -> tuple[Knowledge, list[list[Any]]]:
-        """What y says, and all labels. extend: labels that the model does not know, and long segments, are no errors."""
+        """What y says, and all labels. extend: unknown labels and segments that are too long are no errors."""
         if isinstance(y, Knowledge):
             return y, [level.labels for level in self._model.levels]
         levels = self._model.levels
@@ -276,7 +276,7 @@ class Estimator(Settings):
     @staticmethod
     def _tokens_at_once(model: Any) -> int:
         """Tokens whose lattices are made together."""
-        return min(_TOKENS_AT_ONCE, model.tokens_at_once())
+        return int(min(_TOKENS_AT_ONCE, model.tokens_at_once()))
 
     def ask(self, X: Any, question: Callable[[Any], list[Any]], constraints: Any = None) -> list[Any]:
         """The answers to a question put to the lattices of X, some sequences at a time.
@@ -407,10 +407,12 @@ class Estimator(Settings):
         """Label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first."""
         model = self._model
         found = model.strongest_features(level, checks.count("top", top, 0))
-        return {
-            label: tuple([(model.feature_name(part, name), w) for part, name, w in side] for side in sides)
-            for label, sides in zip(model.levels[level].labels, found, strict=True)
-        }
+
+        def named(ranked: Any) -> list[tuple[str, float]]:
+            return [(model.feature_name(part, name), w) for part, name, w in ranked]
+
+        labels = model.levels[level].labels
+        return {label: (named(for_it), named(against)) for label, (for_it, against) in zip(labels, found, strict=True)}
 
     def report(self, path: str | os.PathLike[str] | None = None, top: int = 20) -> Page:
         """What was learnt, as one self-contained page: the strongest features of each label, transitions, lengths.

@@ -7,11 +7,11 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from scansion import model_file
-from scansion.models.parameters import parameter
 from scansion.data import Trajectory
 from scansion.models.estimator import Estimator, cut
 from scansion.models.flat_model import FlatModel, unpacked
 from scansion.models.packing import unpack
+from scansion.models.parameters import parameter
 
 __all__ = ["FlatEstimator"]
 
@@ -46,8 +46,8 @@ class FlatEstimator(Estimator):
     attribute_orders: Mapping[str, Any] | None = parameter(
         None,
         "dict prefix -> order or orders, optional",
-        "Attributes whose name starts with the prefix go with label patterns of these orders; others with single labels "
-        "(order 0). The longest prefix wins.",
+        "Attributes whose name starts with the prefix go with label patterns of these orders; others with single "
+        "labels (order 0). The longest prefix wins.",
     )
 
     _segments: ClassVar[bool]
@@ -190,4 +190,5 @@ class FlatEstimator(Estimator):
 
     @classmethod
     def _unpacked(cls, stored: model_file.ModelFile) -> FlatModel:
-        return unpack(stored, lambda contents, levels, words: unpacked(contents, levels, words, cls._segments))
+        model: FlatModel = unpack(stored, lambda *pieces: unpacked(cls._segments, *pieces))
+        return model

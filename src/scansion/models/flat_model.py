@@ -230,7 +230,7 @@ class FlatModel(Model):
             size = self.n_labels
             pairs = np.zeros((steps, size, size) if self.varying else (size, size))
             _core.score_arrays(self.native, kept, self.weights, start, None, None, None, None, None, pairs, n_jobs)
-            chain: ChainBatch = ChainBatch._of(DenseCore(start, data.offsets, pairs, None, None, nothing), n_jobs)
+            chain: ChainBatch = ChainBatch._of(DenseCore(data.offsets, nothing, start, pairs, None, None), n_jobs)
             return chain
         inside = np.zeros((n, columns)) if self.max_length > 1 or self._has("inside", "inner") else None
         end = np.zeros((n, columns)) if self._has("end") else None
@@ -242,11 +242,11 @@ class FlatModel(Model):
         starts = np.zeros((n, len(self.patterns)) if self.varying else len(self.patterns))
         _core.score_arrays(self.native, kept, self.weights, start, inside, end, by_length, full, starts, None, n_jobs)
         core = PatternCore(
-            self.automaton,
             data.offsets,
+            nothing,
+            self.automaton,
             self.max_length,
             self.extent,
-            nothing,
             starts,
             full,
             start,
@@ -325,7 +325,8 @@ class FlatModel(Model):
 
     def check_block(self, block: Block) -> None:
         """Raise unless the native code can take a block's features."""
-        if block.always and not ((block.columns >= self.n_labels) & (block.columns < len(self.patterns) - self.n_forbidden)).all():
+        last = len(self.patterns) - self.n_forbidden
+        if block.always and not ((block.columns >= self.n_labels) & (block.columns < last)).all():
             raise ValueError("an always-on feature is of a single label, or of a pattern that must not occur")
         if block.part == "length" and len(block) != self.n_rows(block) * self.n_labels:
             raise ValueError("its length features are not those of all labels")
@@ -374,14 +375,15 @@ class FlatObjective:
         self.log_loss, self.margin_loss, self.run_pass = native.log_loss, native.margin_loss, native.run_pass
 
 
-def unpacked(contents: Contents, levels: list[Level], vocabulary: Vocabulary, segments: bool) -> FlatModel:
+def unpacked(segments: bool, contents: Contents, levels: list[Level], vocabulary: Vocabulary) -> FlatModel:
     """The model in a file, without its features; ValueError or KeyError if something does not fit."""
     if len(levels) != 1 or levels[0].max_length is None:
         raise ValueError("it has not one level with a longest segment")
-    level, n = levels[0], levels[0].size
+    level, n, longest = levels[0], levels[0].size, levels[0].max_length
     if contents.metadata["segments"] is not segments:
         raise ValueError("segments do not go with its kind")
-    if not segments and (level.max_length > 1 or len(level.basis) or len(level.span_vocabulary) or level.limits is not None):
+    segmental = longest > 1 or len(level.basis) or len(level.span_vocabulary) or level.limits is not None
+    if not segments and segmental:
         raise ValueError("it has features of segments, but its kind has no segments")
     symbols = contents.integers("patterns.symbols", EOS, n - 1).tolist()
     cuts = checks.offsets(contents.array("patterns.offsets"), len(symbols), "patterns.symbols").tolist()

@@ -85,7 +85,7 @@ def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -
     final.fit(data, y, sample_weight=sample_weight, X_dev=X_dev, y_dev=y_dev)
     for name in ("model_", "training_log_", "loss_", "message_", "n_iter_"):
         setattr(crf, name, getattr(final, name))
-    crf.growth_log_ = log
+    vars(crf)["growth_log_"] = log
 
 
 def _with(crf: CRF, patterns: list[Any], model: FlatModel | None, **changes: Any) -> CRF:

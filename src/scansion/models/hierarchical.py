@@ -11,13 +11,12 @@ import numpy as np
 from scansion import _checks as checks
 from scansion import model_file
 from scansion._checks import Floats, Ints
-from scansion.models.parameters import documented, parameter
 from scansion.models.estimator import Estimator, cut
 from scansion.models.nested_model import CLIQUES, NestedModel, unpacked
 from scansion.models.packing import unpack
+from scansion.models.parameters import CheckedSettings, documented, parameter, strengths
 from scansion.models.select_nested import NestedSelection, by_level
 from scansion.segments import ByLevel, Segment
-from scansion.models.parameters import Settings, strengths
 
 __all__ = ["HierarchicalCRF"]
 
@@ -39,8 +38,8 @@ class HierarchicalCRF(Estimator):
     Attributes
     ----------
     classes_ : dict level -> labels
-    topology_, state_features_, transition_features_, initialisation_features_, ending_features_, attributes_, levels_, \
-size_
+    topology_, state_features_, transition_features_, initialisation_features_, ending_features_, attributes_, \
+levels_, size_
         What was learnt.
     max_length_ : dict level -> longest segment, None for no bound
     training_log_, loss_, n_iter_, message_
@@ -82,9 +81,10 @@ size_
     topology: Any = parameter(
         None,
         'None, "seen", "all", or dict parent label -> child labels',
-        'Which labels of a level may lie in which of the level above. "seen": those seen in training; "all": all; None: '
-        '"seen" if y is complete, else "all". Of more than two levels a dict has one such dict for each parent level\'s '
-        "name. Labels that only a dict names are states, too; a parent that it leaves out may have all children.",
+        'Which labels of a level may lie in which of the level above. "seen": those seen in training; "all": all; '
+        'None: "seen" if y is complete, else "all". Of more than two levels a dict has one such dict for each '
+        "parent level's name. Labels that only a dict names are states, too; a parent that it leaves out may have "
+        "all children.",
     )
     repeats: Any = parameter(
         None,
@@ -100,17 +100,17 @@ size_
     attribute_parts: Mapping[str, Any] | None = parameter(
         None,
         "dict level -> part, parts, or dict prefix -> part or parts",
-        'Where token attributes are read at a level. Of persistence: "inside" (summed over the segment), "start" (at its '
-        'first position), "end" (at its last), "inner" (summed over all but the first). With the label and its parent: '
-        '"transition" (with the label before it; at the first position of the second), "initialisation" (at the '
-        'parent\'s first position), "ending" (at its last). Prefixes are of attribute names, the longest wins; () is '
-        'none. Default: "inside", for all attributes at all levels.',
+        'Where token attributes are read at a level. Of persistence: "inside" (summed over the segment), "start" '
+        '(at its first position), "end" (at its last), "inner" (summed over all but the first). With the label and '
+        'its parent: "transition" (with the label before it; at the first position of the second), '
+        '"initialisation" (at the parent\'s first position), "ending" (at its last). Prefixes are of attribute '
+        'names, the longest wins; () is none. Default: "inside", for all attributes at all levels.',
     )
     length_features: Any = parameter(
         (),
         'tuple of {"bins", "length", "log"}, or dict level -> such a tuple',
-        'Features of a segment\'s length with each label. ("length", "log") are the statistics of a gamma distribution, '
-        'as in the paper. Levels without a bound take "length" alone.',
+        'Features of a segment\'s length with each label. ("length", "log") are the statistics of a gamma '
+        'distribution, as in the paper. Levels without a bound take "length" alone.',
     )
     segment_features: Mapping[str, Any] | None = parameter(
         None,
@@ -162,7 +162,7 @@ size_
         p.objective.batch_size = self.batch_size
         return p
 
-    def settings(self) -> Settings:
+    def settings(self) -> CheckedSettings:
         """The parameters of learning, checked."""
         checks.count("batch_size", self.batch_size, 1)
         return super().settings()

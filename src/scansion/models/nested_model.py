@@ -164,6 +164,7 @@ class NestedModel(Model):
     def batch(self, inputs: NestedInputs, n_jobs: int) -> NestedBatch:
         """The lattices of encoded sequences under the weights; the root is level 0."""
         from scansion.models.nested.inputs import nested
+
         inputs = nested(inputs)
         products = self._products(inputs, n_jobs)
         persist: list[Any] = [Persistence()]
@@ -236,6 +237,7 @@ class NestedModel(Model):
 
     def objective(self, inputs, known, weight):
         from scansion.models.nested.objective import NestedObjective
+
         return NestedObjective(self, inputs, known, weight, 8, 1)
 
     def check_known(self, objective: Any, known: Knowledge) -> None:

@@ -1,4 +1,4 @@
-"""Model files of the first layout, in which flat and hierarchical models were laid out in two ways, as the present one."""
+"""Model files of the first layout, in which flat and hierarchical models had one each, as those of the present one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ def _flat(stored: ModelFile) -> tuple[dict[str, Any], dict[str, Any]]:
     old, arrays = stored.metadata, dict(stored.arrays)
     parts, names, labels = old["parts"], old["basis_names"], old["labels"]
     n, longer = len(labels), len(arrays["patterns.offsets"]) - 1
-    always = longer - checks.count("n_forbidden", old["n_forbidden"], 0) - checks.count("n_silent", old.get("n_silent", 0), 0)
+    always = (
+        longer
+        - checks.count("n_forbidden", old["n_forbidden"], 0)
+        - checks.count("n_silent", old.get("n_silent", 0), 0)
+    )
     if always < 0:
         raise ValueError(f"{longer} patterns are fewer than those without an always-on feature")
     arrays["0.basis"] = arrays.pop("basis")

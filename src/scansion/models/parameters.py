@@ -1,8 +1,8 @@
 """Parameters of estimators: each is declared once, as a field of a dataclass with its type, default and explanation.
 
 Groups of parameters are dataclasses that estimators inherit (`Settings`, those of the learning algorithms, by all of
-them); `documented` writes the explanations into the docstring of a class, so that ``help``, completion, type checkers and
-scikit-learn's inspection of signatures see all of them.
+them); `documented` writes the explanations into the docstring of a class, so that ``help``, completion, type checkers
+and scikit-learn's inspection of signatures see all of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scansion._checks import Floats
 if TYPE_CHECKING:
     from scansion.training.optimizers import LineSearch
 
-__all__ = ["Algorithm", "Parameters", "Settings", "documented", "parameter", "seed", "strengths"]
+__all__ = ["Algorithm", "Parameters", "CheckedSettings", "Settings", "documented", "parameter", "seed", "strengths"]
 
 Algorithm = Literal["lbfgs", "l2sgd", "asgd", "mm", "ap", "pa"]
 
@@ -51,7 +51,9 @@ def documented(cls: Class) -> Class:
 
 def _fields(cls: Any) -> list[dataclasses.Field[Any]]:
     """The parameters of a class in the order of its signature: those by place, then those by keyword."""
-    return sorted((field for field in dataclasses.fields(cls) if "kind" in field.metadata), key=lambda f: f.kw_only)
+    return sorted(
+        (field for field in dataclasses.fields(cls) if "kind" in field.metadata), key=lambda f: bool(f.kw_only)
+    )
 
 
 def _wrapped(text: str) -> list[str]:
@@ -115,7 +117,8 @@ class Settings(Parameters):
     c1: float | Sequence[float] | Floats | Mapping[str, float] = parameter(
         0.0,
         "float, or sequence of float",
-        "Strength of the penalty ``c1 |w|_1``, which makes weights 0; a sequence gives one per order (the last goes on).",
+        "Strength of the penalty ``c1 |w|_1``, which makes weights 0; a sequence gives one per order (the last "
+        "goes on).",
     )
     c2: float | Sequence[float] | Floats | Mapping[str, float] = parameter(
         1.0,
@@ -125,15 +128,15 @@ class Settings(Parameters):
     max_iterations: int | None = parameter(
         None,
         "int or None",
-        "Iterations, or passes over the data; None: until converged (at most 1000 passes of l2sgd, asgd, mm, 100 of ap and "
-        "pa).",
+        "Iterations, or passes over the data; None: until converged (at most 1000 passes of l2sgd, asgd, mm, 100 "
+        "of ap and pa).",
     )
     num_memories: int = parameter(6, "int", "Steps that L-BFGS remembers to estimate the curvature.")
     epsilon: float = parameter(
         1e-5,
         "float",
-        "lbfgs stops when the norm of the gradient is below so many times that of the weights (at least 1); ap and pa when "
-        "the loss of a pass is below so much per sequence.",
+        "lbfgs stops when the norm of the gradient is below so many times that of the weights (at least 1); ap and "
+        "pa when the loss of a pass is below so much per sequence.",
     )
     period: int = parameter(10, "int", "Iterations (passes) over which `delta` is measured; 0: it is not.")
     delta: float = parameter(
@@ -142,8 +145,9 @@ class Settings(Parameters):
     linesearch: LineSearch = parameter(
         "MoreThuente",
         '{"MoreThuente", "Backtracking", "StrongBacktracking"}',
-        "How lbfgs chooses the length of a step: until the strong Wolfe conditions hold (More and Thuente's method), or by "
-        "halving until the loss falls enough (Armijo's condition), or until the strong Wolfe conditions hold.",
+        "How lbfgs chooses the length of a step: until the strong Wolfe conditions hold (More and Thuente's "
+        "method), or by halving until the loss falls enough (Armijo's condition), or until the strong Wolfe "
+        "conditions hold.",
     )
     max_linesearch: int = parameter(20, "int", "Most evaluations in a line search of lbfgs.")
     calibration_eta: float = parameter(
@@ -158,8 +162,8 @@ class Settings(Parameters):
     pa_type: Literal[0, 1, 2] = parameter(
         1,
         "{0, 1, 2}",
-        "Of passive-aggressive: 0 without slack variables, 1 with slack that costs its size, 2 with slack that costs its "
-        "square.",
+        "Of passive-aggressive: 0 without slack variables, 1 with slack that costs its size, 2 with slack that "
+        "costs its square.",
     )
     c: float = parameter(1.0, "float", "Of passive-aggressive: how much a step may change at most (pa_type 1 and 2).")
     error_sensitive: bool = parameter(
@@ -178,12 +182,8 @@ class Settings(Parameters):
         10, "int", "With development data: iterations without a better score before training stops."
     )
 
-    def checked(self, c1: float | Floats, c2: float | Floats) -> Settings:
-        """A copy as the algorithms take it; ValueError says what is wrong with it.
-
-        c1, c2: strengths as numbers, checked; in the copy `n_jobs` is a number of threads, `random_state` a seed and
-        `max_iterations` None where there is no limit.
-        """
+    def checked(self, c1: float | Floats, c2: float | Floats) -> CheckedSettings:
+        """The same as the algorithms take it; ValueError says what is wrong with it. c1, c2: checked strengths."""
         given = {field.name: getattr(self, field.name) for field in dataclasses.fields(Settings)}
         given["n_jobs"] = checks.jobs(self.n_jobs)
         if self.max_iterations is not None:
@@ -212,7 +212,18 @@ class Settings(Parameters):
         if self.algorithm != "lbfgs" and np.max(c1) > 0.0:
             raise ValueError(f"algorithm={self.algorithm!r} has no L1 penalty: set c1=0, or use 'lbfgs'")
         given.update(c1=c1, c2=c2, random_state=seed(self.random_state))
-        return Settings(**given)
+        return CheckedSettings(**given)
+
+
+@dataclass(repr=False, eq=False)
+class CheckedSettings(Settings):
+    """The parameters as the algorithms take them; `max_iterations` is None where there is no limit."""
+
+    _: KW_ONLY
+    c1: float | Floats = 0.0  # one strength for all weights, or one for each
+    c2: float | Floats = 1.0
+    n_jobs: int = 1  # threads
+    random_state: int = 0  # the seed
 
 
 def strengths(name: str, value: Any) -> float | Floats:

@@ -70,7 +70,7 @@ class FlatSelection:
 
     @classmethod
     def checked(cls, given: FlatEstimator, segments: bool) -> FlatSelection:
-        """From an estimator's parameters, of which some only one of the two kinds has; ValueError says what is wrong."""
+        """From an estimator's parameters, of which some only one of the two kinds has; ValueError if they are wrong."""
         checks.count("order", given.order, 0)
         bias_order = getattr(given, "bias_order", None)
         if bias_order is not None:

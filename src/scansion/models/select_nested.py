@@ -15,8 +15,8 @@ from scansion.data import Knowledge, Vocabulary, encode_levels, level_names
 from scansion.features.lengths import length_basis
 from scansion.features.spans import functions
 from scansion.models.inputs import Inputs
-from scansion.models.occurrences import Occurrences, pairs, span_entries, token_entries
 from scansion.models.nested_model import CLIQUES, PERSISTENCE, NestedModel
+from scansion.models.occurrences import Occurrences, pairs, span_entries, token_entries
 from scansion.models.select_flat import by_prefix, parsed
 from scansion.models.weights import Block, Level, row_offsets
 
@@ -31,7 +31,7 @@ AUTO, FREE = "auto", "free"
 
 @dataclass(frozen=True)
 class NestedSelection:
-    """The parameters that choose levels, topology and features, checked; their meaning is in `scansion.HierarchicalCRF`.
+    """The parameters that choose levels, topology and features, checked; see `scansion.HierarchicalCRF`.
 
     Attributes
     ----------

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from scansion._checks import Ints
-from scansion.models.parameters import documented, parameter
 from scansion.models.estimator import cut
 from scansion.models.flat_estimator import FlatEstimator
+from scansion.models.parameters import documented, parameter
 from scansion.segments import Segment
 
 __all__ = ["SemiCRF"]
@@ -31,8 +31,8 @@ class SemiCRF(FlatEstimator):
 
     Attributes
     ----------
-    classes_, attributes_, state_features_, transition_features_, pattern_features_, patterns_, length_counts_, levels_, \
-size_
+    classes_, attributes_, state_features_, transition_features_, pattern_features_, patterns_, length_counts_, \
+levels_, size_
         What was learnt.
     training_log_, loss_, n_iter_, message_
         As in `CRF`.
@@ -60,15 +60,15 @@ size_
     repeats: bool | None = parameter(
         None,
         "bool, optional",
-        "Whether a segment may have the label of the one before it. None: yes, unless y is nothing but complete lists of "
-        "labels, of which equal neighbours form one segment.",
+        "Whether a segment may have the label of the one before it. None: yes, unless y is nothing but complete "
+        "lists of labels, of which equal neighbours form one segment.",
     )
     attribute_parts: Mapping[str, Any] | None = parameter(
         None,
         "dict prefix -> part or parts, optional",
-        'How attributes of tokens become features of segments: "inside" (summed over the segment), "start" (read at its '
-        'first position), "end" (at its last), "inner" (summed over all but the first). Default: "inside", or "start" for '
-        "attributes that `attribute_orders` ties to longer patterns alone. The longest prefix wins.",
+        'How attributes of tokens become features of segments: "inside" (summed over the segment), "start" (read '
+        'at its first position), "end" (at its last), "inner" (summed over all but the first). Default: "inside", '
+        'or "start" for attributes that `attribute_orders` ties to longer patterns alone. The longest prefix wins.',
     )
     length_features: Any = parameter(
         (),
@@ -130,7 +130,7 @@ size_
 
 def _best(batch: Any) -> tuple[Ints, Ints]:
     """Segments (n, 3) of the best segmentations of a batch, and where each one begins (B + 1,)."""
-    steps, paths, firsts = batch._core.best(batch.n_jobs)
+    steps, paths, firsts, _ = batch._core.best(batch.n_jobs)
     if (np.diff(firsts) == 0).any():
         batch.log_partition()  # says that there is none
     return steps, paths

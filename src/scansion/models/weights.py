@@ -233,13 +233,13 @@ class Model:
         raise NotImplementedError
 
     def strongest_features(self, level: int, top: int) -> list[tuple[Ranked, Ranked]]:
-        """Of each label of a level, the `top` features of highest weight above 0 and of lowest below: part, name, weight.
+        """Of each label of a level, the `top` features of highest weight above 0, and of lowest below.
 
-        Features of single labels, whose columns are the labels' numbers; equal weights in the order of the weight
-        vector. O(W log W).
+        Features (part, name, weight) of single labels, whose columns are the labels' numbers; equal weights in the
+        order of the weight vector. O(W log W).
         """
         size, found = self.levels[level].size, []
-        names = []
+        names: list[tuple[str, Sequence[str]]] = []
         for block, where in self.parts():
             if block.level == level and not block.always and self._of_labels(block):
                 chosen = np.flatnonzero((block.columns < size) & (self.weights[where] != 0))

@@ -31,7 +31,7 @@ from scansion.training.optimizers import lbfgs
 from scansion.training.progress import Progress
 
 if TYPE_CHECKING:
-    from scansion.models.parameters import Settings
+    from scansion.models.parameters import CheckedSettings
 
 __all__ = ["ALGORITHMS", "Development", "Learnt", "learn", "log_objective", "margin_objective"]
 
@@ -124,7 +124,7 @@ class _Job:
 
     objective: Objective
     w0: Floats
-    settings: Settings
+    settings: CheckedSettings
     development: Development
     progress: Progress
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -138,7 +138,9 @@ class _Job:
         return stop
 
 
-def learn(objective: Objective, w0: Floats, settings: Settings, development: Development, progress: Progress) -> Learnt:
+def learn(
+    objective: Objective, w0: Floats, settings: CheckedSettings, development: Development, progress: Progress
+) -> Learnt:
     """Run an algorithm from w0."""
     job = _Job(objective, w0, settings, development, progress)
     return development.choose(_ALGORITHMS[settings.algorithm](job))

@@ -1,6 +1,6 @@
 """What learning algorithms ask of data: the loss and its gradient at weights w, and a pass over examples.
 
-Nothing here knows what kind of model stands behind it. An objective over several shards of the data is the sum of theirs.
+Nothing here knows what kind of model stands behind it. An objective over several shards of the data is their sum.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ serve both.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,8 +38,10 @@ def _astray(weights: Floats) -> bool:
 class Held:
     def __init__(self, targets, sizes):
         self.known = targets.under_root()
+
     def constrain(self, batch, rows):
         return batch.under(self.known.rows(rows, batch.offsets))
+
 
 def configuration_features(
     model: NestedModel, inputs: NestedInputs, targets: LevelTargets
@@ -111,6 +112,7 @@ class NestedObjective:
         n_jobs: int = 1,
     ) -> None:
         from scansion.models.nested.inputs import nested
+
         self.model = model
         self.inputs = inputs = nested(inputs)
         self.examples = np.flatnonzero(targets.known)
