@@ -507,6 +507,10 @@ def test_pages(call, ok, here):
     assert "<html" in (here / "report.html").read_text()[:300].lower()
     ok("tag", "semi", "words.txt", "--html", "words.html")
     assert "boat" in (here / "words.html").read_text()
+    text = b"the D ?\nman N B-NP\n. . ?\n"  # unless it is told, the two are one phrase
+    for options, found in (([], "NP, tokens 0:2: the man"), (["--constraints"], "NP, token 0: the;")):
+        ok("tag", "semi", "--html", "held.html", *options, stdin=text)
+        assert found in (here / "held.html").read_text()
 
 
 @pytest.mark.parametrize("scheme", ["iob1", "ioe2", "iobes", "bilou"])
