@@ -6,7 +6,7 @@
 //   down_f(s u)  = first_f ( sum_v up_f(s v) A(s, v, u) + down_{f-1}(s) I(s, u) ),   before(j) = down_L
 // at j = i the parent begins: down_0 = 1 and nothing comes from the left. The event at j happens at one level f: all
 // below it end, f makes a transition, all below begin. Summing out level by level costs |layer f| S_f per level, never
-// |stacks|^2. Without free levels (L = 1) this is the recursion of models.md, section 2. Backwards:
+// |stacks|^2. Without free levels (L = 1) this is the recursion of docs/notation.md, section 2. Backwards:
 //   ahead(t, s)  = sum_j W(t, j, s) rest(j, s)
 //   bd_L = ahead(j),  x_f = first_f bd_f,  bd_{f-1}(s) = sum_u I(s, u) x_f(s u)
 //   bu_0 = outside(j),  bu_f(s v) = sum_u A(s, v, u) x_f(s u) + last_{f-1} bu_{f-1}(s) E(s, v),   rest(j) = bu_L

@@ -1,6 +1,6 @@
 // Learning from a data set: the objectives f(w) -> (loss, gradient) over all sequences, and one pass of the online
 // algorithms. Sequences whose labels are partly known go through the same code as complete ones: the numerator is
-// log Z of what is known (models.md, section 3), or the best configuration that agrees with it.
+// log Z of what is known (docs/notation.md, section 3), or the best configuration that agrees with it.
 //
 // Threads: sequences are cut into a fixed number of chunks, each with its own gradient; chunks are added in order.
 #pragma once

@@ -1,4 +1,4 @@
-// Learning from trajectories: what a sequence's labels go through is known, and not where (models.md, section 4). The
+// Learning from trajectories: what a sequence's labels go through is known, and not where (docs/notation.md, section 4). The
 // numerator is log Z of the lattice over places (places.hpp), whose expectations go back to the labels they stand for;
 // all recursions are those of chain.hpp and segment.hpp.
 #pragma once
