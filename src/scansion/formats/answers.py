@@ -173,8 +173,8 @@ class Text:
         if asked.all_marginals:
             for table, level in zip(answers.marginals, answers.levels, strict=True):
                 self.check(map(str, level.labels))
-                for name, column in zip(level.labels, table.T.tolist(), strict=True):
-                    added.append((every, [f"{name}:{p:.6f}" for p in column]))
+                for k, name in enumerate(level.labels):
+                    added.append((every, [f"{name}:{p:.6f}" for p in table[:, k].tolist()]))
         return added
 
     def lines(self, answers: Answers, asked: Asked, lines: Sequence[str]) -> str:
