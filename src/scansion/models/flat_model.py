@@ -23,7 +23,7 @@ from scansion.lattice.patterns import BOS, EOS, Pattern, PatternAutomaton
 from scansion.lattice.segment import SegmentBatch
 from scansion.models.inputs import Inputs
 from scansion.models.packing import Contents
-from scansion.models.weights import Block, Level, Model
+from scansion.models.weights import Block, Level, Mark, Model
 
 __all__ = ["PARTS", "FlatModel", "FlatObjective", "native_data"]
 
@@ -100,6 +100,11 @@ class FlatModel(Model):
     def pattern_name(self, z: int) -> tuple[Any, ...]:
         """Labels of a pattern; BOS and EOS as they are."""
         return tuple(y if y in (BOS, EOS) else self.labels[y] for y in self.patterns[z])
+
+    def clique(self, block: Block, column: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """No parent, and the labels of a pattern; BOS and EOS are numbers, which labels may be as well."""
+        marks = {y: mark for y, mark in ((BOS, Mark.START), (EOS, Mark.END)) if y in column and y not in self.labels}
+        return None, tuple(marks.get(y, y) for y in column) if marks else column
 
     def _of_labels(self, block: Block) -> bool:
         return True

@@ -172,6 +172,11 @@ levels_, size_
     def _by_level(self, entries: Any) -> ByLevel:
         return ByLevel(entries, [level.name for level in self._model.levels])
 
+    def by_level(self, told: Any) -> list[Any]:
+        """What the estimator tells of all levels, one entry for each of `levels_`."""
+        names = [level.name for level in self._model.levels]
+        return [told.get(name, {}) for name in names] if isinstance(told, Mapping) else list(told)
+
     def _named(self, config: Any) -> ByLevel:
         levels = zip(self._model.levels, config[1:], strict=True)
         return self._by_level([Segment(u, v, level.labels[s]) for u, v, s in one] for level, one in levels)

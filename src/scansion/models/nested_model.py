@@ -36,7 +36,7 @@ from scansion.data import Knowledge, Vocabulary, level_names
 from scansion.lattice.nested import NestedBatch, Persistence
 from scansion.models.nested.inputs import Entries, NestedInputs, Table
 from scansion.models.packing import Contents
-from scansion.models.weights import Block, Level, Model
+from scansion.models.weights import Block, Level, Mark, Model
 
 __all__ = ["CLIQUES", "PERSISTENCE", "NestedModel", "product", "unpacked"]
 
@@ -67,6 +67,7 @@ class NestedModel(Model):
     )
     whole_parts = ()
     bounded = True
+    segments = True
 
     def n_parents(self, k: int) -> int:
         """S_{k-1}."""
@@ -287,12 +288,20 @@ class NestedModel(Model):
             return [(p, u) for p in parents for u in labels]
         return [(u,) for u in labels]
 
+    def clique(self, block: Block, column: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """The parent and the labels of a column, with marks where it begins or ends a parent."""
+        if block.part not in CLIQUES:
+            return None, column
+        before = (Mark.START,) * (block.part == "initialisation")
+        after = (Mark.END,) * (block.part == "ending")
+        return column[0], (*before, *column[1:], *after)
+
     def _of_labels(self, block: Block) -> bool:
         return block.part not in CLIQUES
 
     def feature_name(self, part: str, name: str) -> str:
         """An attribute's name with the part of the segment that it is read from."""
-        return name if part in ("inside", "length") else f"{part}:{name}"
+        return name if part in ("inside", "length", *CLIQUES) else f"{part}:{name}"
 
     def by_weight(self, strength: float | Floats) -> float | Floats:
         """A strength for all weights, or one for each: of several, one per level."""
