@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import test_old_files
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import scansion as sc
 from fuzz import model_files
+from scansion import model_file
 from scansion.model_file import ModelFileError
 
 # what Python, NumPy and nanobind say
@@ -30,20 +32,27 @@ FOREIGN = (
 
 def refused(path: Path) -> str | None:
     """What loading says; None if it gives a model that answers."""
-    if model_files.tried(path, report=False):
+    if model_files.tried(path, thorough=False):
         return None
     with pytest.raises(ValueError, match=re.escape(str(path))) as caught:
         model_files.load(path)
     return str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["order_2", "semicrf", "hierarchical", "dataset"])
+def contents(kind, folder):
+    """What is in a file."""
+    if kind in model_files.MODELS:
+        return model_files.made(kind)[1]
+    return model_file.read(test_old_files.stored(getattr(test_old_files, kind), folder / kind))
+
+
+@pytest.mark.parametrize("kind", ["order_2", "semicrf", "hierarchical", "dataset", "CRF", "HIERARCHICAL"])
 def test_every_piece_altered(kind, tmp_path):
     """Every array dropped, of other types and shapes, with extreme values; every entry of the metadata replaced.
 
-    ``python -m fuzz.model_files`` does more of it.
+    Kinds in capitals are files of earlier versions. ``python -m fuzz.model_files`` does more of it.
     """
-    stored = model_files.made(kind)[1]
+    stored = contents(kind, tmp_path)
     counts = {"refused": 0, "loaded": 0}
     for number, (what, metadata, arrays) in enumerate(model_files.alterations(stored, few=True)):
         path = tmp_path / str(number)
@@ -97,6 +106,16 @@ def test_weights_beyond_all_scores(kind, value, tmp_path):
     message = rf"model: the model file does not fit together: weights\[{len(weights) - 1}\]"
     with pytest.raises(ModelFileError, match=message):
         sc.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("value", [1e16, -1.7e308, -np.inf])
+def test_length_features_beyond_all_lengths(value, tmp_path):
+    for kind in ("semicrf", "hierarchical"):
+        stored = model_files.made(kind)[1]
+        basis = model_files.filled(stored.arrays["0.basis"], value, 1)
+        model_files.written(tmp_path / "model", stored.kind, stored.metadata, {**stored.arrays, "0.basis": basis})
+        with pytest.raises(ModelFileError, match=r"a length feature of level 0 does not lie within \+-2\^53"):
+            sc.load(tmp_path / "model")
 
 
 def test_arrays_of_another_dtype_are_named(tmp_path):

@@ -185,8 +185,10 @@ def _level(contents: Contents, described: Any, k: int) -> Level:
     if longest is not None:
         longest = checks.count("max_length", longest, 1)
     basis = checks.scores("basis", contents.array(f"{k}.basis"), ("n", 1 if longest is None else longest))
-    if len(names) != len(basis) or not np.isfinite(basis).all() or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"the length features of level {k} are not finite, or not named")
+    if len(names) != len(basis) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"the length features of level {k} are not named")
+    if not (np.abs(basis) <= 2**53).all():
+        raise ValueError(f"a length feature of level {k} does not lie within +-2^53")
     spans = contents.vocabulary(f"{k}.spans")
     if longest is None and len(spans):
         raise ValueError(f"level {k} has features of spans, but no longest segment")
