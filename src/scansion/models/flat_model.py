@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,9 @@ from scansion.lattice.segment import SegmentBatch
 from scansion.models.inputs import Inputs
 from scansion.models.packing import Contents
 from scansion.models.weights import Block, Level, Mark, Model
-from scansion.training.objective import NativeObjective
+
+if TYPE_CHECKING:
+    from scansion.training.objective import NativeObjective
 
 __all__ = ["PARTS", "FlatModel"]
 
@@ -339,6 +341,8 @@ class FlatModel(Model):
 
     def objective(self, inputs: Inputs, known: Knowledge, weight: Floats | None) -> NativeObjective:
         """The objective on encoded sequences; weight (B,) of each sequence."""
+        from scansion.training.objective import NativeObjective
+
         level, complete = known.level, known.complete
         status = np.where(complete, 2, np.where(known.known, 1, 0)).astype(np.uint8)
         if known.trajectories is not None:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,7 +38,9 @@ from scansion.lattice.nested import NestedBatch, Persistence
 from scansion.models.inputs import Inputs
 from scansion.models.packing import Contents
 from scansion.models.weights import Block, Level, Mark, Model
-from scansion.training.objective import NativeObjective
+
+if TYPE_CHECKING:
+    from scansion.training.objective import NativeObjective
 
 __all__ = ["CLIQUES", "PERSISTENCE", "NestedModel", "unpacked"]
 
@@ -153,6 +155,8 @@ class NestedModel(Model):
 
     def objective(self, inputs: Inputs, known: Knowledge, weight: Floats | None) -> NativeObjective:
         """The objective on encoded sequences; weight (B,) of each sequence."""
+        from scansion.training.objective import NativeObjective
+
         status = np.where(known.complete, 2, np.where(known.known, 1, 0)).astype(np.uint8)
         labels = [level.numbers for level in known.levels]
         ends = [level.ends for level in known.levels if level.ends is not None]
