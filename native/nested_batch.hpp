@@ -1,5 +1,4 @@
-// Nested lattices of many sequences: rows of all sequences one after another, cut at offsets. A bottom level that is free
-// gets one more level of single steps below it.
+// Nested lattices of many sequences: rows of all sequences one after another, cut at offsets.
 #pragma once
 
 #include <atomic>
@@ -57,18 +56,8 @@ class NestedBatch {
 
   // once after the fields above are set
   void prepare() {
-    steps_ = free.back();
-    ones_.assign(static_cast<size_t>(sizes.back()), 1);
     zeros_.assign(static_cast<size_t>(sizes.back()), 0.0);
-    std::vector<int64_t> states = sizes;
-    std::vector<const uint8_t*> masks = children;
-    std::vector<uint8_t> flags = free;
-    if (steps_) {
-      states.push_back(1);
-      masks.push_back(ones_.data());
-      flags.push_back(0);
-    }
-    model_ = std::make_unique<NestedModel>(std::move(states), masks, std::move(flags));
+    model_ = std::make_unique<NestedModel>(sizes, children, free);
     events_ = std::make_unique<EventLevels>(known, sequences ? offsets[sequences] : 0);
     NestedView any = view(0);
     any.length = 0;  // tables by time are left to each sequence
@@ -94,6 +83,7 @@ class NestedBatch {
       if (g == 0) continue;
       const NestedBatchLevel<const double>& s = scores[g];
       level.inside = s.inside.at(first);
+      level.inside_stride = s.inside.stride;
       level.start = s.start.at(first);
       level.start_stride = s.start.stride;
       level.stop = s.stop.at(first);
@@ -106,10 +96,7 @@ class NestedBatch {
       v.init[g] = {s.init.at(first), s.init.stride};
       v.end[g] = {s.end.at(first), s.end.stride};
     }
-    if (steps_) {
-      v.levels[D].states = v.levels[D].longest = 1;
-      v.transit[D] = v.init[D] = v.end[D] = {zeros_.data(), 0};
-    }
+    if (model_->levels() > D) v.set_steps(D, zeros_.data());
     v.root = root + (sequences ? i * sizes[0] : 0);
     v.low = events_->low.data() + first;
     v.high = events_->high.data() + first;
@@ -125,38 +112,17 @@ class NestedBatch {
 
   double score(int64_t i, const Configuration& configuration) const {
     const NestedView v = view(i);
-    const int64_t D = levels();
     ScoreSum sum;
-    std::vector<int64_t> event(static_cast<size_t>(v.length + 1), D);  // the highest level that ends before row t
-    for (int64_t g = 0; g < D; ++g) {
-      const NestedLevel& level = v.levels[g];
-      const int64_t S = level.states;
-      const Path& path = configuration[g];
-      size_t parent = 0;
-      for (size_t k = 0; k < path.size(); ++k) {
-        const int64_t t = path[k].start, j = path[k].stop, s = path[k].label;
-        event[j] = std::min(event[j], g);
-        if (g == 0) {
-          sum.add(v.root[s]);
-          continue;
-        }
-        for (int64_t r = t; r < j; ++r) sum.add(level.within(r, s));
-        sum.add(level.at_start(t, s));
-        sum.add(level.at_stop(j - 1, s));
-        if (level.length) sum.add(level.length[(j - t - 1) * S + s]);
-        if (level.spans) sum.add(level.spans[(t * level.spans_stride + j - t - 1) * S + s]);
-        while (configuration[g - 1][parent].stop <= t) ++parent;
-        const Step& above = configuration[g - 1][parent];
-        const int64_t p = above.label;
-        sum.forbid(!children[g - 1][p * S + s]);
-        if (t == above.start)
-          sum.add(v.init[g].at(t)[p * S + s]);
-        else
-          sum.add(v.transit[g].at(t - 1)[(p * S + path[k - 1].label) * S + s]);
-        if (j == above.stop) sum.add(v.end[g].at(j - 1)[p * S + s]);
-      }
-    }
+    add_scores(v, configuration, sum);
+    std::vector<int64_t> event(static_cast<size_t>(v.length + 1), levels());  // the highest level that ends before row t
+    for (int64_t g = levels() - 1; g >= 0; --g)
+      for (const Step& step : configuration[g]) event[step.stop] = g;
     for (int64_t j = 1; j < v.length; ++j) sum.forbid(event[j] < v.low[j - 1] || event[j] > v.high[j - 1]);
+    const auto child = [&](size_t g, int64_t, int64_t p, int64_t u) { sum.forbid(!children[g - 1][p * sizes[g] + u]); };
+    each_clique(
+        configuration, [](size_t, int64_t, int64_t, int64_t) {}, child,
+        [&](size_t g, int64_t t, int64_t p, int64_t, int64_t u) { child(g, t, p, u); },
+        [](size_t, int64_t, int64_t, int64_t) {});
     return sum.value();
   }
 
@@ -270,8 +236,6 @@ class NestedBatch {
     }
   }
 
-  bool steps_ = false;
-  std::vector<uint8_t> ones_;
   std::vector<double> zeros_;
   std::unique_ptr<NestedModel> model_;
   std::unique_ptr<EventLevels> events_;

@@ -10,6 +10,7 @@
 
 #include "kernels.hpp"
 #include "nested_views.hpp"
+#include "numeric.hpp"
 
 namespace scansion {
 
@@ -27,7 +28,7 @@ struct NestedLevel {
   const double* inside = nullptr;  // (T, S)
   const double* start = nullptr;   // (T, S) or (S,)
   const double* stop = nullptr;    // likewise
-  int64_t start_stride = 0, stop_stride = 0;
+  int64_t inside_stride = 0, start_stride = 0, stop_stride = 0;  // from row to row; 0: the same at every row
   const double* length = nullptr;  // (M, S)
   const double* spans = nullptr;   // (T, spans_stride, S)
   int64_t spans_stride = 0;
@@ -36,7 +37,7 @@ struct NestedLevel {
   // score of state s at position t, over and over within a segment
   double within(int64_t t, int64_t s) const {
     if (allowed && !allowed[t * states + s]) return -std::numeric_limits<double>::infinity();
-    return inside ? inside[t * states + s] : 0.0;
+    return inside ? inside[t * inside_stride + s] : 0.0;
   }
   double at_start(int64_t t, int64_t s) const { return start ? start[t * start_stride + s] : 0.0; }
   double at_stop(int64_t t, int64_t s) const { return stop ? stop[t * stop_stride + s] : 0.0; }
@@ -51,6 +52,11 @@ struct NestedView {
   const int64_t *low = nullptr, *high = nullptr;    // (T,) see NestedRun
   bool may_end(int64_t j, int64_t level) const { return j == length || low[j - 1] <= level; }
   bool may_move(int64_t j, int64_t level) const { return low[j - 1] <= level && level <= high[j - 1]; }
+  // level g is that of single steps below a free one; zeros (S_{g-1},)
+  void set_steps(int64_t g, const double* zeros) {
+    levels[g].states = levels[g].longest = 1;
+    transit[g] = init[g] = end[g] = {zeros, 0};
+  }
 };
 
 // The children of each parent state, side by side.
@@ -59,6 +65,14 @@ struct NestedChildren {
   std::vector<int64_t> pair;    // (parents + 1,)
   std::vector<int32_t> kid;     // (pairs,)
   std::vector<int64_t> square;  // (parents + 1,) rows padded to whole vectors
+  std::vector<int32_t> rank;    // (parents, children) place among the parent's children, or -1
+
+  // where init and end of a pair stand, and the transition from v to u; -1: not possible
+  int64_t pair_of(int64_t p, int64_t u) const { return rank[p * children + u] < 0 ? -1 : pair[p] + rank[p * children + u]; }
+  int64_t square_of(int64_t p, int64_t v, int64_t u) const {
+    const int64_t i = rank[p * children + v], j = rank[p * children + u], n = pair[p + 1] - pair[p];
+    return i < 0 || j < 0 ? -1 : square[p] + i * padded4(n) + j;
+  }
 };
 
 // Stacks of one block under one parent state.
@@ -81,9 +95,17 @@ struct NestedBlock {
 
 class NestedModel {
  public:
-  // children: by level of the parents, (S_d, S_{d+1}); free: levels whose persistence is a plain sum over time steps
-  NestedModel(std::vector<int64_t> sizes, const std::vector<const uint8_t*>& children, std::vector<uint8_t> free)
-      : sizes_(std::move(sizes)), free_(std::move(free)), children_(sizes_.size()) {
+  // children: by level of the parents, (S_d, S_{d+1}); free: levels whose persistence is a plain sum over time steps. A
+  // bottom level that is free gets one more level of single steps below it.
+  NestedModel(std::vector<int64_t> sizes, std::vector<const uint8_t*> children, std::vector<uint8_t> free)
+      : sizes_(std::move(sizes)), free_(std::move(free)) {
+    const std::vector<uint8_t> ones(static_cast<size_t>(sizes_.back()), 1);
+    if (free_.back()) {
+      sizes_.push_back(1);
+      children.push_back(ones.data());
+      free_.push_back(0);
+    }
+    children_.resize(sizes_.size());
     for (size_t g = 1; g < sizes_.size(); ++g) {
       NestedChildren& c = children_[g];
       c.parents = sizes_[g - 1];
@@ -91,11 +113,14 @@ class NestedModel {
       c.pair = {0};
       c.square = {0};
       for (int64_t p = 0; p < c.parents; ++p) {
-        for (int64_t u = 0; u < c.children; ++u)
-          if (children[g - 1][p * c.children + u]) c.kid.push_back(static_cast<int32_t>(u));
+        for (int64_t u = 0; u < c.children; ++u) {
+          const bool child = children[g - 1][p * c.children + u];
+          c.rank.push_back(child ? static_cast<int32_t>(static_cast<int64_t>(c.kid.size()) - c.pair[p]) : -1);
+          if (child) c.kid.push_back(static_cast<int32_t>(u));
+        }
         const int64_t size = static_cast<int64_t>(c.kid.size()) - c.pair.back();
         c.pair.push_back(static_cast<int64_t>(c.kid.size()));
-        c.square.push_back(c.square.back() + size * ((size + 3) / 4 * 4));
+        c.square.push_back(c.square.back() + size * padded4(size));
       }
     }
     int64_t top = 0;
@@ -153,7 +178,7 @@ class NestedModel {
         s.widest = std::max(s.widest, s.layers[f].size);
       }
       s.width = s.layers[L].size;
-      s.stride = (s.width + 3) / 4 * 4;
+      s.stride = padded4(s.width);
       s.offset = out.child_stride;
       out.child_stride += s.stride;
       out.stacks.push_back(std::move(s));
@@ -239,7 +264,7 @@ inline NestedTable square_weights(const NestedChildren& c, const NestedClique& g
     const double* scores = given.at(t);
     double* row = out.weight.data() + t * size;
     for (int64_t p = 0; p < c.parents; ++p) {
-      const int64_t n = c.pair[p + 1] - c.pair[p], width = (n + 3) / 4 * 4;
+      const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n);
       const int32_t* kid = c.kid.data() + c.pair[p];
       for (int64_t i = 0; i < n; ++i)
         for (int64_t j = 0; j < n; ++j)
@@ -251,7 +276,7 @@ inline NestedTable square_weights(const NestedChildren& c, const NestedClique& g
     const double* row = out.weight.data() + t * size;
     double* flip = out.transposed.data() + t * size;
     for (int64_t p = 0; p < c.parents; ++p) {
-      const int64_t n = c.pair[p + 1] - c.pair[p], width = (n + 3) / 4 * 4, at = c.square[p];
+      const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n), at = c.square[p];
       for (int64_t i = 0; i < n; ++i)
         for (int64_t j = 0; j < n; ++j) flip[at + j * width + i] = row[at + i * width + j];
     }
@@ -263,7 +288,8 @@ inline NestedTable square_weights(const NestedChildren& c, const NestedClique& g
 inline NestedTable edge_weights(const double* given, int64_t stride, int64_t states, int64_t T, NestedWeights& out) {
   if (!given) return {};
   const int64_t rows = stride ? T : 1;
-  out.weight.assign(given, given + rows * states);
+  out.weight.resize(static_cast<size_t>(rows * states));
+  for (int64_t t = 0; t < rows; ++t) std::copy_n(given + t * stride, states, out.weight.data() + t * states);
   out.exponentiate(rows, states);
   return out.table(states, stride != 0);
 }

@@ -17,6 +17,45 @@
 
 namespace scansion {
 
+// The cliques of a configuration at the levels from 1 on: segment(g, i, j, s); init(g, t, p, u) where p begins at t;
+// transit(g, t, p, v, u) where u follows v, whose last position is t; end(g, t, p, u) where p's last position is t.
+template <class Segment, class Init, class Transit, class End>
+void each_clique(const Configuration& configuration, const Segment& segment, const Init& init, const Transit& transit, const End& end) {
+  for (size_t g = 1; g < configuration.size(); ++g) {
+    const Step* parent = configuration[g - 1].data();
+    for (const Step& step : configuration[g]) {
+      while (parent->stop <= step.start) ++parent;
+      segment(g, step.start, step.stop, step.label);
+      if (step.start == parent->start)
+        init(g, step.start, parent->label, step.label);
+      else
+        transit(g, step.start - 1, parent->label, (&step)[-1].label, step.label);
+      if (step.stop == parent->stop) end(g, step.stop - 1, parent->label, step.label);
+    }
+  }
+}
+
+// sum += the scores of a configuration
+inline void add_scores(const NestedView& v, const Configuration& configuration, ScoreSum& sum) {
+  for (const Step& root : configuration[0]) sum.add(v.root[root.label]);
+  each_clique(
+      configuration,
+      [&](size_t g, int64_t i, int64_t j, int64_t s) {
+        const NestedLevel& level = v.levels[g];
+        for (int64_t t = i; t < j; ++t) sum.add(level.within(t, s));
+        sum.add(level.at_start(i, s));
+        sum.add(level.at_stop(j - 1, s));
+        if (level.length) sum.add(level.length[(j - i - 1) * level.states + s]);
+        if (level.spans) sum.add(level.spans[(i * level.spans_stride + j - i - 1) * level.states + s]);
+      },
+      [&](size_t g, int64_t t, int64_t p, int64_t u) { sum.add(v.init[g].at(t)[p * v.levels[g].states + u]); },
+      [&](size_t g, int64_t t, int64_t p, int64_t w, int64_t u) {
+        const int64_t S = v.levels[g].states;
+        sum.add(v.transit[g].at(t)[(p * S + w) * S + u]);
+      },
+      [&](size_t g, int64_t t, int64_t p, int64_t u) { sum.add(v.end[g].at(t)[p * v.levels[g].states + u]); });
+}
+
 struct NestedNode {
   enum Kind : int32_t { kRoot, kParent, kAfter, kBefore };
   Kind kind = kRoot;

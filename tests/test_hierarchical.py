@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import scansion as sc
+from scansion import _core
 from scansion.training.optimizers import gradient_check
 
 
@@ -230,13 +231,15 @@ def test_blocks_give_the_same_answers(monkeypatch):
     assert (model.predict(X), model.predict_marginals(X, constraints=y), model.log_likelihood(X, y)) == asked
 
 
-def test_blocks_give_the_same_objective(monkeypatch):
-    built, function, *_ = problem("everything there is", 4, True)
+def test_the_objective_is_the_sum_of_those_of_the_sequences():
+    built, function, _, X, y = problem("everything there is", 4, True)
     w = np.random.default_rng(0).normal(size=built.n_weights)
     loss, gradient = function(w)
-    monkeypatch.setattr("scansion.models.nested_model._FLOATS_AT_ONCE", 1)
-    _, function, *_ = problem("everything there is", 4, True)
-    again, slope = function(w)
+    model = sc.HierarchicalCRF(**{"repeats": True, **CASES["everything there is"]})
+    again, slope, one = 0.0, np.zeros_like(w), np.empty_like(w)
+    for b in range(len(X)):
+        again += model.problem(X, y, np.eye(len(X))[b]).objective.log_loss(w, one, 1)
+        slope += one
     assert again == pytest.approx(loss, rel=1e-12)
     assert_allclose(slope, gradient, rtol=1e-10, atol=1e-12)
 
@@ -458,10 +461,8 @@ def test_development_data_and_progress(capsys):
 
 
 def test_an_interrupt_keeps_the_weights(monkeypatch):
-    from scansion.models.nested.objective import NestedObjective
-
     calls = []
-    whole = NestedObjective.log_loss
+    whole = _core.NestedObjective.log_loss
 
     def interrupted(self, *args):
         calls.append(1)
@@ -469,7 +470,7 @@ def test_an_interrupt_keeps_the_weights(monkeypatch):
             raise KeyboardInterrupt
         return whole(self, *args)
 
-    monkeypatch.setattr(NestedObjective, "log_loss", interrupted)
+    monkeypatch.setattr(_core.NestedObjective, "log_loss", interrupted)
     model = sc.HierarchicalCRF(NAMES, max_length=LIMITS).fit(DATA[:8], TARGETS[:8])
     assert "nterrupt" in model.message_ and np.abs(model.model_.weights).max() > 0
     assert model.predict(TEST[:1])

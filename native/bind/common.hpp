@@ -58,10 +58,10 @@ void bind_compressed(nb::module_& m);
 void bind_encoder(nb::module_& m);
 void bind_nested(nb::module_& m);
 void bind_objective(nb::module_& m);
+void bind_nested_objective(nb::module_& m);
 void bind_quasi_newton(nb::module_& m);
 void bind_segment(nb::module_& m);
 void bind_sum_difference(nb::module_& m);
 void bind_template(nb::module_& m);
-void bind_token_features(nb::module_& m);
 
 }  // namespace scansion

@@ -14,7 +14,7 @@ import numpy as np
 from scansion import _core
 from scansion._checks import Ints
 from scansion.data import Knowledge
-from scansion.models.flat_model import FlatModel, native_data
+from scansion.models.flat_model import FlatModel
 from scansion.models.inputs import Inputs
 
 __all__ = ["ENGINES", "best_labels", "check", "resolve"]
@@ -48,7 +48,7 @@ def best_labels(model: FlatModel, inputs: Inputs, held: Knowledge | None, n_jobs
     allowed = None if held is None else held.level.bytes(model.n_labels)
     nothing = np.zeros(len(inputs), np.uint8)
     labels = np.full(n, -1, np.int32)
-    objective = _core.FlatObjective(model.native, native_data(inputs), labels, None, nothing, allowed, None, None, None)
+    objective = _core.FlatObjective(model.native, inputs.native, labels, None, nothing, allowed, None, None, None)
     out = np.zeros(n, np.int32)
     objective.decode(model.weights, allowed is not None, out, n_jobs)
     return out.astype(np.int64)

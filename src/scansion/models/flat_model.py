@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,10 @@ from scansion.models.inputs import Inputs
 from scansion.models.packing import Contents
 from scansion.models.weights import Block, Level, Mark, Model
 
-__all__ = ["PARTS", "FlatModel", "FlatObjective", "native_data"]
+if TYPE_CHECKING:
+    from scansion.training.objective import NativeObjective
+
+__all__ = ["PARTS", "FlatModel"]
 
 PARTS = ("start", "inside", "end", "inner")
 
@@ -222,14 +225,15 @@ class FlatModel(Model):
         """
         data, columns = inputs.data, self.columns
         n = data.n_tokens
-        kept = native_data(inputs)
         start = np.zeros((n, columns))
         nothing = Knowledge.nothing(data.offsets)
         if self.dense:
             steps = int(np.maximum(np.diff(data.offsets) - 1, 0).sum())
             size = self.n_labels
             pairs = np.zeros((steps, size, size) if self.varying else (size, size))
-            _core.score_arrays(self.native, kept, self.weights, start, None, None, None, None, None, pairs, n_jobs)
+            _core.score_arrays(
+                self.native, inputs.native, self.weights, start, None, None, None, None, None, pairs, n_jobs
+            )
             chain: ChainBatch = ChainBatch._of(DenseCore(data.offsets, nothing, start, pairs, None, None), n_jobs)
             return chain
         inside = np.zeros((n, columns)) if self.max_length > 1 or self._has("inside", "inner") else None
@@ -240,7 +244,9 @@ class FlatModel(Model):
         if self._has("span") and inputs.spans[0] is not None:
             full = np.zeros((n, self.max_length, columns))
         starts = np.zeros((n, len(self.patterns)) if self.varying else len(self.patterns))
-        _core.score_arrays(self.native, kept, self.weights, start, inside, end, by_length, full, starts, None, n_jobs)
+        _core.score_arrays(
+            self.native, inputs.native, self.weights, start, inside, end, by_length, full, starts, None, n_jobs
+        )
         core = PatternCore(
             data.offsets,
             nothing,
@@ -333,8 +339,10 @@ class FlatModel(Model):
 
     # ---- objectives --------------------------------------------------------------------------------------------
 
-    def objective(self, inputs: Inputs, known: Knowledge, weight: Floats | None) -> FlatObjective:
+    def objective(self, inputs: Inputs, known: Knowledge, weight: Floats | None) -> NativeObjective:
         """The objective on encoded sequences; weight (B,) of each sequence."""
+        from scansion.training.objective import NativeObjective
+
         level, complete = known.level, known.complete
         status = np.where(complete, 2, np.where(known.known, 1, 0)).astype(np.uint8)
         if known.trajectories is not None:
@@ -353,26 +361,18 @@ class FlatModel(Model):
                 runs = mask.astype(np.int32)
                 may_end = np.ones(inputs.data.n_tokens, np.uint8)
         ends = (level.ends == 1).astype(np.uint8) if self.segments and level.ends is not None else None
-        data, numbers = native_data(inputs), level.numbers
-        native = _core.FlatObjective(self.native, data, numbers, ends, status, allowed, runs, may_end, weight)
+        arrays = level.numbers, ends, status, allowed, runs, may_end, weight
+        native = _core.FlatObjective(self.native, inputs.native, *arrays)
         if known.trajectories is not None:
             native.set_trajectories(*known.trajectories, not self.segments)
-        return FlatObjective(native, np.flatnonzero(known.known))
+        return NativeObjective(native, np.flatnonzero(known.known))
 
-    def check_known(self, objective: FlatObjective, known: Knowledge) -> None:
+    def check_known(self, objective: NativeObjective, known: Knowledge) -> None:
         """Raise if no configuration has the trajectory of a sequence."""
         if known.trajectories is not None:
             from scansion.models.trajectories import check_possible
 
             check_possible(objective, self.weights, known, self.max_length)
-
-
-class FlatObjective:
-    """The native objective of a flat model, as `scansion.training.objective.Objective` says."""
-
-    def __init__(self, native: _core.FlatObjective, examples: Ints) -> None:
-        self.native, self.examples = native, examples
-        self.log_loss, self.margin_loss, self.run_pass = native.log_loss, native.margin_loss, native.run_pass
 
 
 def unpacked(segments: bool, contents: Contents, levels: list[Level], vocabulary: Vocabulary) -> FlatModel:
@@ -395,12 +395,3 @@ def unpacked(segments: bool, contents: Contents, levels: list[Level], vocabulary
     model = FlatModel(levels, vocabulary, patterns=patterns, segments=segments, n_forbidden=forbidden)
     model.automaton  # noqa: B018  (built now: patterns that are wrong are found here)
     return model
-
-
-def native_data(inputs: Inputs) -> _core.FlatData:
-    """Encoded sequences for the native code."""
-    data, (spans,) = inputs.data, inputs.spans
-    native = _core.FlatData(data.offsets, data.token_offsets, data.ids, data.values)
-    if spans is not None:
-        native.set_cells(spans.offsets, spans.start, spans.length, spans.ids, spans.values)
-    return native

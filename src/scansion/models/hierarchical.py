@@ -11,7 +11,7 @@ import numpy as np
 from scansion import _checks as checks
 from scansion import model_file
 from scansion._checks import Floats, Ints
-from scansion.models.estimator import Estimator, cut
+from scansion.models.estimator import Estimator, Problem, cut
 from scansion.models.nested_model import CLIQUES, NestedModel, unpacked
 from scansion.models.packing import unpack
 from scansion.models.parameters import CheckedSettings, documented, parameter, strengths
@@ -19,6 +19,8 @@ from scansion.models.select_nested import NestedSelection, by_level
 from scansion.segments import ByLevel, Segment
 
 __all__ = ["HierarchicalCRF"]
+
+_ALGORITHMS = ("lbfgs", "l2sgd", "asgd")
 
 
 @documented
@@ -157,13 +159,16 @@ levels_, size_
             return float(values[0])
         return np.array(values, np.float64)
 
-    def problem(self, X, y, sample_weight=None):
-        p = super().problem(X, y, sample_weight)
-        p.objective.batch_size = self.batch_size
-        return p
+    def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
+        """As of all estimators; the objective takes `batch_size` sequences at a time in passes over them."""
+        model, objective = super().problem(X, y, sample_weight)
+        objective.native.set_batches(self.batch_size, checks.jobs(self.n_jobs))  # type: ignore[attr-defined]
+        return Problem(model, objective)
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked."""
+        if self.algorithm not in _ALGORITHMS:
+            raise ValueError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, got {self.algorithm!r}")
         checks.count("batch_size", self.batch_size, 1)
         return super().settings()
 

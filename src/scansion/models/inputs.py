@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from scansion import _core
 from scansion._checks import Ints
 from scansion.data import Dataset
 from scansion.features.spans import SpanAttributes
@@ -31,6 +33,16 @@ class Inputs:
 
     def __len__(self) -> int:
         return len(self.data)
+
+    @cached_property
+    def native(self) -> _core.EncodedData:
+        """For the native code."""
+        data = self.data
+        native = _core.EncodedData(data.offsets, data.token_offsets, data.ids, data.values)
+        for k, spans in enumerate(self.spans):
+            if spans is not None:
+                native.set_cells(k, spans.offsets, spans.start, spans.length, spans.ids, spans.values)
+        return native
 
     def take(self, sequences: Ints) -> Inputs:
         """Some of the sequences, in the order given."""

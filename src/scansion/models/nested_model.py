@@ -1,4 +1,4 @@
-r"""The features and weights of a hierarchical model: scores of its lattices, and expectations back to weights.
+r"""Hierarchical models: from encoded sequences and weights to lattices, and to objectives for training.
 
 Conventions
 -----------
@@ -27,21 +27,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scansion import _core
 from scansion._checks import Bools, Floats
 from scansion.data import Knowledge, Vocabulary, level_names
 from scansion.lattice.nested import NestedBatch, Persistence
-from scansion.models.nested.inputs import Entries, NestedInputs, Table
+from scansion.models.inputs import Inputs
 from scansion.models.packing import Contents
 from scansion.models.weights import Block, Level, Mark, Model
 
-__all__ = ["CLIQUES", "PERSISTENCE", "NestedModel", "product", "unpacked"]
+if TYPE_CHECKING:
+    from scansion.training.objective import NativeObjective
+
+__all__ = ["CLIQUES", "PERSISTENCE", "NestedModel", "unpacked"]
 
 PERSISTENCE = ("inside", "start", "end", "inner")
 CLIQUES = ("transition", "initialisation", "ending")
+_PARTS = (*PERSISTENCE, *CLIQUES, "length", "span")  # by their numbers in native code
 
 _FLOATS_AT_ONCE = 30_000_000
 
@@ -89,92 +94,54 @@ class NestedModel(Model):
                 floats += self.n_columns(block) * (longest if block.part == "span" else 1)
         return max(1, _FLOATS_AT_ONCE // floats)
 
-    def table(self, block: Block) -> Table:
-        """The features of attributes of a block."""
-        tables = self._cache.setdefault("tables", {})
-        if block.key not in tables:
-            tables[block.key] = Table(block.rows, block.columns, self.n_columns(block))
-        found: Table = tables[block.key]
-        return found
-
-    def _matrix(self, block: Block, values: Floats) -> Floats:
-        """(rows, columns) the values at the features, 0 elsewhere."""
-        result = np.zeros((self.n_rows(block), self.n_columns(block)))
-        result[block.row, block.columns] = values
+    @property
+    def native(self) -> _core.NestedModel:
+        """The layout for the native code."""
+        if "native" not in self._cache:
+            bounds = [level.max_length or 0 for level in self.levels]
+            masks: Any = [
+                [np.ascontiguousarray(mask).view(np.uint8) for mask in (child, *(may[part] for part in CLIQUES))]
+                for child, may in zip(self.children, self.possible, strict=True)
+            ]
+            native = _core.NestedModel(bounds, masks, self.n_weights)
+            for k, level in enumerate(self.levels):
+                native.set_basis(k, np.ascontiguousarray(level.basis))
+            for block, where in self.parts():
+                if len(block):
+                    put = native.set_always if block.always else native.set_features
+                    put(block.level, _PARTS.index(block.part), block.rows, block.columns, where.start)
+            self._cache["native"] = native
+        result: _core.NestedModel = self._cache["native"]
         return result
 
-    # ---- scores ------------------------------------------------------------------------------------------------
+    # ---- lattices ----------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _entries(block: Block, inputs: NestedInputs) -> Entries:
-        """The attributes that a block reads at each row: transitions stand where their left child ends."""
-        return inputs.following if block.part == "transition" else inputs.tokens
-
-    def _products(self, inputs: NestedInputs, n_jobs: int) -> dict[tuple[int, str], Floats]:
-        """(N, width) the scores that each part has from token attributes."""
-        return {
-            (block.level, block.part): self._entries(block, inputs).scores(
-                self.table(block), self.weights[where], n_jobs
-            )
-            for block, where in self.parts()
-            if block.tokens and len(block)
-        }
-
-    def _persistence(
-        self, k: int, products: dict[tuple[int, str], Floats], inputs: NestedInputs, n_jobs: int
-    ) -> Persistence:
-        level = self.levels[k]
-        inside, start, stop, inner = (products.get((k, part)) for part in PERSISTENCE)
-        if inner is not None:
-            inside = inner if inside is None else inside + inner
-            start = -inner if start is None else start - inner
-        length: Floats | None = None
-        spans: Floats | None = None
-        for block, where in self.parts():
-            if block.level != k or block.always or not len(block):
-                continue
-            if block.part == "length":
-                weights = self._matrix(block, self.weights[where])
-                length = product(level.basis.T, weights)
-            elif block.part == "span" and level.max_length is not None and inputs.cells[k] is not None:
-                n, longest = inputs.data.n_tokens, level.max_length
-                places, entries = inputs.spans(k, longest, len(level.span_vocabulary))
-                scores = np.zeros((n * longest, level.size))
-                scores[places] = entries.scores(self.table(block), self.weights[where], n_jobs)
-                spans = scores.reshape(n, longest, level.size)
-        if level.max_length is None and length is not None:
-            inside = np.repeat(length, inputs.data.n_tokens, axis=0) if inside is None else inside + length
-            length = None
-        return Persistence(inside, start, stop, length, spans, level.max_length)
-
-    def _clique(self, k: int, part: str, products: dict[tuple[int, str], Floats]) -> Floats:
-        """Scores of transitions, initialisations or endings, with rows in front if attributes take part."""
-        shape = self.shape(k, part)
-        scores: Floats = np.zeros(shape)
-        for block, where in self.parts():
-            if block.key == (k, part, True):
-                scores = self._matrix(block, self.weights[where]).reshape(shape)
-        scores[~self.possible[k][part]] = -np.inf
-        varying = products.get((k, part))
-        if varying is None:
-            return scores
-        varying += scores.ravel()
-        return varying.reshape(len(varying), *shape)
-
-    def batch(self, inputs: NestedInputs, n_jobs: int) -> NestedBatch:
+    def batch(self, inputs: Inputs, n_jobs: int) -> NestedBatch:
         """The lattices of encoded sequences under the weights; the root is level 0."""
-        from scansion.models.nested.inputs import nested
+        n = inputs.data.n_tokens
+        there = {(block.level, block.part) for block in self.blocks if not block.always and len(block)}
 
-        inputs = nested(inputs)
-        products = self._products(inputs, n_jobs)
-        persist: list[Any] = [Persistence()]
-        transit, init, end = [], [], []
-        for k in range(len(self.levels)):
-            persist.append(self._persistence(k, products, inputs, n_jobs))
-            transit.append(self._clique(k, "transition", products))
-            init.append(self._clique(k, "initialisation", products))
-            end.append(self._clique(k, "ending", products))
-        return NestedBatch(persist, transit, init, end, inputs.data.offsets, children=self.children, n_jobs=n_jobs)
+        def array(k: int, parts: tuple[str, ...], *shape: int) -> Floats | None:
+            """Zeros if level k has features of one of the parts."""
+            return np.zeros(shape) if any((k, part) in there for part in parts) else None
+
+        persist, cliques = [], []
+        for k, level in enumerate(self.levels):
+            size, longest = level.size, level.max_length
+            inside = array(k, ("inside", "inner") if longest else ("inside", "inner", "length"), n, size)
+            start, stop = array(k, ("start", "inner"), n, size), array(k, ("end",), n, size)
+            length = array(k, ("length",), longest, size) if longest else None
+            spans = array(k, ("span",), n, longest, size) if longest and inputs.spans[k] is not None else None
+            persist.append(Persistence(inside, start, stop, length, spans, longest))
+            shapes = [(part, self.shape(k, part)) for part in CLIQUES]
+            transit, init, end = (np.zeros((n, *s) if (k, part) in there else s) for part, s in shapes)
+            cliques.append((transit, init, end))
+        _core.nested_score_arrays(
+            self.native, inputs.native, self.weights, [one[:-1] for one in persist], cliques, n_jobs
+        )
+        persist.insert(0, Persistence())  # of the root
+        transits, inits, ends = map(list, zip(*cliques, strict=True))
+        return NestedBatch(persist, transits, inits, ends, inputs.data.offsets, self.children, n_jobs)
 
     def lattices(self, inputs: Any, n_jobs: int) -> NestedBatch:
         """The same."""
@@ -184,61 +151,21 @@ class NestedModel(Model):
         """What is known, as the lattices hold it: under the root."""
         return known.under_root()
 
-    # ---- expectations ------------------------------------------------------------------------------------------
+    # ---- objectives --------------------------------------------------------------------------------------------
 
-    def gather(self, inputs: NestedInputs, expected: Any, out: Floats, sign: float, n_jobs: int) -> None:
-        """Add the expected value of each feature to `out` (W,), times `sign`.
+    def objective(self, inputs: Inputs, known: Knowledge, weight: Floats | None) -> NativeObjective:
+        """The objective on encoded sequences; weight (B,) of each sequence."""
+        from scansion.training.objective import NativeObjective
 
-        Parameters
-        ----------
-        expected : NestedScores
-            Expected numbers, in the shapes of the scores that `batch` gave to the lattices.
-        """
-        for block, where in self.parts():
-            if not len(block):
-                continue
-            if block.tokens:
-                counts = self._counts(block, expected)
-                totals = self._entries(block, inputs).counts(self.table(block), counts, n_jobs)
-            else:
-                totals = self._totals(block, expected, inputs, n_jobs)
-            out[where] += sign * totals
-
-    def _counts(self, block: Block, expected: Any) -> Floats:
-        """(N, width) how often each column of a block counts at each row."""
-        k, part = block.level, block.part
-        if part in PERSISTENCE:
-            persist = expected.persist[k + 1]
-            if part == "inner":
-                inner: Floats = persist.inside - persist.start
-                return inner
-            counts: Floats = {"inside": persist.inside, "start": persist.start, "end": persist.stop}[part]
-            return counts
-        which = {"transition": expected.transit, "initialisation": expected.init, "ending": expected.end}
-        clique: Floats = which[part][k].reshape(-1, self.n_columns(block))
-        return clique
-
-    def _totals(self, block: Block, expected: Any, inputs: NestedInputs, n_jobs: int) -> Floats:
-        """(n,) expected values of what is always on, of lengths and of spans."""
-        k, level = block.level, self.levels[block.level]
-        if block.always:
-            which = {"transition": expected.transit, "initialisation": expected.init, "ending": expected.end}
-            counts = which[block.part][k]
-            totals: Floats = counts.reshape(-1, self.n_columns(block)).sum(axis=0)[block.columns]
-            return totals
-        persist = expected.persist[k + 1]
-        if block.part == "length":
-            free = level.max_length is None
-            by_length = persist.inside.sum(axis=0)[None] if free else persist.length
-            return product(level.basis, by_length)[block.row, block.columns]
-        assert level.max_length is not None
-        places, entries = inputs.spans(k, level.max_length, len(level.span_vocabulary))
-        return entries.counts(self.table(block), persist.spans.reshape(-1, level.size)[places], n_jobs)
-
-    def objective(self, inputs, known, weight):
-        from scansion.models.nested.objective import NestedObjective
-
-        return NestedObjective(self, inputs, known, weight, 8, 1)
+        status = np.where(known.complete, 2, np.where(known.known, 1, 0)).astype(np.uint8)
+        labels = [level.numbers for level in known.levels]
+        ends = [level.ends for level in known.levels if level.ends is not None]
+        allowed = [
+            None if one.allowed is None else one.bytes(level.size)
+            for one, level in zip(known.levels, self.levels, strict=True)
+        ]
+        native = _core.NestedObjective(self.native, inputs.native, labels, ends, allowed, status, weight)
+        return NativeObjective(native, np.flatnonzero(known.known))
 
     def check_known(self, objective: Any, known: Knowledge) -> None:
         """Raise if a known label lies in a parent that excludes it, or repeats where that is excluded."""
@@ -341,9 +268,3 @@ def unpacked(contents: Contents, levels: list[Level], vocabulary: Vocabulary) ->
         model.children.append(children)
         model.possible.append(possible)
     return model
-
-
-def product(a: Floats, b: Floats) -> Floats:
-    """Product of two small matrices, whose sums do not depend on NumPy's BLAS."""
-    result: Floats = np.einsum("ij,jk->ik", a, b)
-    return result

@@ -21,7 +21,7 @@ from scansion.data import Knowledge, Known, Vocabulary, encode_labels, encode_se
 from scansion.features.lengths import length_basis
 from scansion.features.spans import functions
 from scansion.lattice.patterns import BOS, EOS, Pattern
-from scansion.models.flat_model import PARTS, FlatModel, native_data
+from scansion.models.flat_model import PARTS, FlatModel
 from scansion.models.inputs import Inputs
 from scansion.models.trajectories import label_candidates, passed_patterns
 from scansion.models.weights import Block, Level, row_offsets
@@ -195,7 +195,7 @@ class FlatSelection:
         columns = np.arange(n, n + len(always), dtype=np.int32)
         blocks = [Block(0, "pattern", True, np.array([0, len(always)]), columns)]
         model = FlatModel(levels, vocabulary, blocks, patterns=patterns, segments=self.segments, n_forbidden=len(never))
-        kept, net = native_data(inputs), model.automaton._native
+        kept, net = inputs.native, model.automaton._native
         orders, parts = self._attributes(vocabulary)
         numbers, ends = known.level.numbers, known.level.ends
         for k, part in enumerate(PARTS if self.segments else PARTS[:1]):

@@ -19,7 +19,7 @@ from scansion.data import Knowledge
 from scansion.lattice.patterns import Pattern
 
 if TYPE_CHECKING:
-    from scansion.models.flat_model import FlatObjective
+    from scansion.training.objective import NativeObjective
 
 __all__ = ["check_possible", "label_candidates", "passed_patterns"]
 
@@ -67,7 +67,7 @@ def passed_patterns(known: Knowledge, order: int) -> set[Pattern]:
     return found
 
 
-def check_possible(objective: FlatObjective, weights: Floats, known: Knowledge, max_length: int) -> None:
+def check_possible(objective: NativeObjective, weights: Floats, known: Knowledge, max_length: int) -> None:
     """Raise if no configuration has the trajectory of a sequence."""
     rows = list(_rows(known))
     if not rows:

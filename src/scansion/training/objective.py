@@ -13,7 +13,7 @@ import numpy as np
 from scansion import _core
 from scansion._checks import Floats, Ints
 
-__all__ = ["Objective", "Sum"]
+__all__ = ["NativeObjective", "Objective", "Sum"]
 
 
 class Objective(Protocol):
@@ -34,6 +34,20 @@ class Objective(Protocol):
 
         `w` and `total`, what is averaged, change in place; `online` carries the algorithm's state from pass to pass.
         """
+
+
+class NativeObjective:
+    """The native objective of a model.
+
+    Parameters
+    ----------
+    native : _core.FlatObjective or _core.NestedObjective
+    examples : as in `Objective`
+    """
+
+    def __init__(self, native: Any, examples: Ints) -> None:
+        self.native, self.examples = native, examples
+        self.log_loss, self.margin_loss, self.run_pass = native.log_loss, native.margin_loss, native.run_pass
 
 
 class Sum:
