@@ -88,7 +88,7 @@ def test_weights_of_zero_are_not_saved(tmp_path):
 def test_loading_maps_the_file(tmp_path):
     crf = sc.CRF(max_iterations=3).fit(X, Y)
     crf.save(tmp_path / "model")
-    weights = sc.load(tmp_path / "model").model_.weights
+    weights = sc.load(tmp_path / "model", mmap=True).model_.weights
     assert not weights.flags.writeable and not weights.flags.owndata
 
 

@@ -103,13 +103,17 @@ def count(name: str, value: Any, least: int) -> int:
 
 
 def jobs(value: Any) -> int:
-    """Number of threads: a positive integer; None is 1; -1 all processors, -2 all but one, and so on."""
+    """Number of threads: a positive integer; None is 1; -1 all processors, -2 all but one, and so on.
+
+    At most 64, or as many as there are processors: the value may come out of a model file.
+    """
     if value is None:
         return 1
     number = count("n_jobs", value, -(2**31))
     if number == 0:
         raise ValueError("n_jobs must not be 0: give a number of threads, or -1 for all processors")
-    return number if number > 0 else max(1, (os.cpu_count() or 1) + 1 + number)
+    processors = os.cpu_count() or 1
+    return min(number, max(64, processors)) if number > 0 else max(1, processors + 1 + number)
 
 
 def integers(name: str, value: Any, length: int, low: int, high: int) -> Ints:

@@ -8,18 +8,34 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from scansion.cli import UsageError
+from scansion.cli import UsageError, printable
 from scansion.cli.parser import labels_given
 from scansion.features.templates import BUILT_IN, Template
-from scansion.formats.base import FormatError, format_of
-from scansion.formats.reading import Reading
+from scansion.formats import FormatError, Reading, format_of
+from scansion.formats.blocks import Block
 
-__all__ = ["check_target", "given_template", "load_model", "note", "open_output", "reading_for", "write_text"]
+__all__ = [
+    "check_target",
+    "check_template",
+    "given_reading",
+    "given_template",
+    "load_model",
+    "note",
+    "open_output",
+    "reading_for",
+    "show",
+    "write_text",
+]
 
 
 def note(message: str) -> None:
     """Say something on standard error."""
-    sys.stderr.write(f"scansion: {message}\n")
+    sys.stderr.write(f"scansion: {printable(message)}\n")
+
+
+def show(text: str) -> None:
+    """Print text, or JSON, that holds names out of models and data."""
+    write_text("-", printable(text, lines=True))
 
 
 def load_model(path: str) -> Any:
@@ -43,6 +59,17 @@ def given_template(args: Any) -> Template | None:
         return Template(content.decode(), args.dialect, args.template)
     except UnicodeDecodeError:
         raise FormatError(args.template, None, "the template is not valid UTF-8") from None
+
+
+def check_template(template: Template | None, block: Block) -> None:
+    """Raise if a template can make nothing of what a file holds."""
+    if template is not None and block.rows is None:
+        raise UsageError("a template makes attributes of columns, but the file has attributes already")
+
+
+def given_reading(args: Any, form: str, labels: tuple[int, ...]) -> Reading:
+    """How to read a file of this format as the command line says."""
+    return Reading(form, args.separator or "", args.comment or "", args.columns, labels)
 
 
 def reading_for(model: Any, args: Any, path: str) -> Reading:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from scansion.formats.reading import Reading
 from scansion.models.inputs import Inputs
 from scansion.models.packing import json_value, pack, storable
 from scansion.models.parameters import CheckedSettings, Settings, seed, strengths
-from scansion.models.weights import Level, Model, carry_over
+from scansion.models.weights import Feature, Level, Model, carry_over
 
 if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.display import Page
@@ -229,6 +229,20 @@ class Estimator(Settings):
         """The levels, the top level first, each with `name`, `labels` and `max_length`; CRF and SemiCRF have one."""
         return list(self._model.levels)
 
+    @property
+    def segments_(self) -> bool:
+        """Whether answers are segments, level by level, and not labels, one a token."""
+        return bool(self._model.segments)
+
+    def by_level(self, told: Any) -> list[Any]:
+        """What the estimator tells of all levels, one entry for each of `levels_`.
+
+        Parameters
+        ----------
+        told : an answer of `predict` or `predict_marginals`, or `classes_`, `strongest_features()`, `length_counts_`
+        """
+        return [told]
+
     def _inputs(self, X: Any) -> Inputs:
         """X as the model takes it; what was made here before stays as it is."""
         if isinstance(X, Inputs):
@@ -314,6 +328,16 @@ class Estimator(Settings):
 
         return self.ask(X, best, constraints)
 
+    def level_marginals(self, X: Any, constraints: Any = None) -> list[Floats]:
+        """Label probabilities (N, L) of all tokens, one array for each of `levels_`."""
+
+        def tables(batch: Any) -> list[Any]:
+            found = batch.marginals().labels
+            return [[found] if isinstance(found, np.ndarray) else found[1:]]  # without the root
+
+        blocks = [[np.zeros((0, level.size)) for level in self.levels_], *self.ask(X, tables, constraints)]
+        return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
     def sample(self, X: Any, n: int = 1, random_state: Any = None) -> list[list[Any]]:
         """Draw n configurations of each sequence from the model's distribution.
 
@@ -369,6 +393,15 @@ class Estimator(Settings):
     def size_(self) -> int:
         """Number of weights other than 0."""
         return int(np.count_nonzero(self._model.weights))
+
+    def level_features(self, single: bool = True) -> Iterator[Feature]:
+        """The features with a weight other than 0, by the numbers of their levels; single: also those of one label."""
+        model = self._model
+        for block, row, column, w in model.named_features():
+            if single or len(column) > 1:
+                attribute = None if block.always else model.feature_name(block.part, row)
+                parent, labels = model.clique(block, column)
+                yield Feature(block.level, parent, labels, attribute, w)
 
     def _strongest(self, level: int, top: int) -> dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]:
         """Label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +23,10 @@ from scansion.lattice.patterns import BOS, EOS, Pattern, PatternAutomaton
 from scansion.lattice.segment import SegmentBatch
 from scansion.models.inputs import Inputs
 from scansion.models.packing import Contents
-from scansion.models.weights import Block, Level, Model
-from scansion.training.objective import NativeObjective
+from scansion.models.weights import Block, Level, Mark, Model
+
+if TYPE_CHECKING:
+    from scansion.training.objective import NativeObjective
 
 __all__ = ["PARTS", "FlatModel"]
 
@@ -101,6 +103,11 @@ class FlatModel(Model):
     def pattern_name(self, z: int) -> tuple[Any, ...]:
         """Labels of a pattern; BOS and EOS as they are."""
         return tuple(y if y in (BOS, EOS) else self.labels[y] for y in self.patterns[z])
+
+    def clique(self, block: Block, column: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """No parent, and the labels of a pattern; BOS and EOS are numbers, which labels may be as well."""
+        marks = {y: mark for y, mark in ((BOS, Mark.START), (EOS, Mark.END)) if y in column and y not in self.labels}
+        return None, tuple(marks.get(y, y) for y in column) if marks else column
 
     def _of_labels(self, block: Block) -> bool:
         return True
@@ -334,6 +341,8 @@ class FlatModel(Model):
 
     def objective(self, inputs: Inputs, known: Knowledge, weight: Floats | None) -> NativeObjective:
         """The objective on encoded sequences; weight (B,) of each sequence."""
+        from scansion.training.objective import NativeObjective
+
         level, complete = known.level, known.complete
         status = np.where(complete, 2, np.where(known.known, 1, 0)).astype(np.uint8)
         if known.trajectories is not None:

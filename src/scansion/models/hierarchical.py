@@ -177,6 +177,11 @@ levels_, size_
     def _by_level(self, entries: Any) -> ByLevel:
         return ByLevel(entries, [level.name for level in self._model.levels])
 
+    def by_level(self, told: Any) -> list[Any]:
+        """What the estimator tells of all levels, one entry for each of `levels_`."""
+        names = [level.name for level in self._model.levels]
+        return [told.get(name, {}) for name in names] if isinstance(told, Mapping) else list(told)
+
     def _named(self, config: Any) -> ByLevel:
         levels = zip(self._model.levels, config[1:], strict=True)
         return self._by_level([Segment(u, v, level.labels[s]) for u, v, s in one] for level, one in levels)
@@ -327,4 +332,9 @@ levels_, size_
     @classmethod
     def _unpacked(cls, stored: model_file.ModelFile) -> NestedModel:
         model: NestedModel = unpack(stored, unpacked)
+        names, parameters = [level.name for level in model.levels], stored.metadata.get("parameters")
+        if not isinstance(parameters, dict) or parameters.get("levels") != names:
+            raise model_file.ModelFileError(
+                f"the model file has other levels in its parameters than {names}: save it again"
+            )
         return model

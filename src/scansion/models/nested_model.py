@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,8 +37,10 @@ from scansion.data import Knowledge, Vocabulary, level_names
 from scansion.lattice.nested import NestedBatch, Persistence
 from scansion.models.inputs import Inputs
 from scansion.models.packing import Contents
-from scansion.models.weights import Block, Level, Model
-from scansion.training.objective import NativeObjective
+from scansion.models.weights import Block, Level, Mark, Model
+
+if TYPE_CHECKING:
+    from scansion.training.objective import NativeObjective
 
 __all__ = ["CLIQUES", "PERSISTENCE", "NestedModel", "unpacked"]
 
@@ -70,6 +72,7 @@ class NestedModel(Model):
     )
     whole_parts = ()
     bounded = True
+    segments = True
 
     def n_parents(self, k: int) -> int:
         """S_{k-1}."""
@@ -152,6 +155,8 @@ class NestedModel(Model):
 
     def objective(self, inputs: Inputs, known: Knowledge, weight: Floats | None) -> NativeObjective:
         """The objective on encoded sequences; weight (B,) of each sequence."""
+        from scansion.training.objective import NativeObjective
+
         status = np.where(known.complete, 2, np.where(known.known, 1, 0)).astype(np.uint8)
         labels = [level.numbers for level in known.levels]
         ends = [level.ends for level in known.levels if level.ends is not None]
@@ -210,12 +215,20 @@ class NestedModel(Model):
             return [(p, u) for p in parents for u in labels]
         return [(u,) for u in labels]
 
+    def clique(self, block: Block, column: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """The parent and the labels of a column, with marks where it begins or ends a parent."""
+        if block.part not in CLIQUES:
+            return None, column
+        before = (Mark.START,) * (block.part == "initialisation")
+        after = (Mark.END,) * (block.part == "ending")
+        return column[0], (*before, *column[1:], *after)
+
     def _of_labels(self, block: Block) -> bool:
         return block.part not in CLIQUES
 
     def feature_name(self, part: str, name: str) -> str:
         """An attribute's name with the part of the segment that it is read from."""
-        return name if part in ("inside", "length") else f"{part}:{name}"
+        return name if part in ("inside", "length", *CLIQUES) else f"{part}:{name}"
 
     def by_weight(self, strength: float | Floats) -> float | Floats:
         """A strength for all weights, or one for each: of several, one per level."""

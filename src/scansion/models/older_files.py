@@ -50,6 +50,8 @@ def _flat(stored: ModelFile) -> tuple[dict[str, Any], dict[str, Any]]:
 def _nested(stored: ModelFile) -> tuple[dict[str, Any], dict[str, Any]]:
     metadata, arrays = dict(stored.metadata), dict(stored.arrays)
     sizes = [len(level["labels"]) for level in metadata["levels"]]
+    if 0 in sizes:
+        raise ValueError(f"level {sizes.index(0)} has no labels")
     attributes = len(arrays["attributes.offsets"]) - 1
     weights = [np.zeros(0)]
     for i, block in enumerate(metadata["blocks"]):

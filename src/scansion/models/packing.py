@@ -21,6 +21,7 @@ from scansion.models.weights import Block, Level, row_offsets
 __all__ = ["json_value", "pack", "storable", "unpack"]
 
 _LAYOUT = 2
+_LARGEST = 1e100  # a weight whose scores the lattices take
 
 
 def storable(value: Any) -> bool:
@@ -117,11 +118,15 @@ def unpack(stored: ModelFile, structured: Callable[[Contents, list[Level], Vocab
             model.check_block(block)
             model.blocks.append(block)
         model.weights = checks.scores("weights", contents.array("weights"), (model.n_weights,))
-        if not np.isfinite(model.weights).all():
-            raise ValueError("a weight is not finite")
+        large = ~(np.abs(model.weights) <= _LARGEST)
+        if large.any():
+            at = int(np.argmax(large))
+            raise ValueError(f"weights[{at}] = {model.weights[at]} does not lie within +-{_LARGEST:g}")
         return model
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, AttributeError) as error:
-        what = f"it has no {error}" if isinstance(error, KeyError) else error
+        what = "a piece of it has another type than it should have"
+        if isinstance(error, (KeyError, ValueError)):  # ours; the others are Python's
+            what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ModelFileError(f"the model file does not fit together: {what}. Save the model again.") from error
 
 
@@ -139,7 +144,7 @@ class Contents:
         """A list of the metadata, or of a part of them."""
         value = (self.metadata if of is None else of)[name]
         if not isinstance(value, list):
-            raise TypeError(f"{name} is of type {type(value).__name__}, not a list")
+            raise ValueError(f"{name} is of type {type(value).__name__}, not a list")
         return value
 
     def array(self, name: str) -> Any:
@@ -161,7 +166,12 @@ class Contents:
 
     def vocabulary(self, name: str) -> Vocabulary:
         """A vocabulary."""
-        return Vocabulary.from_arrays(self.array(f"{name}.text"), self.array(f"{name}.offsets"))
+        text, offsets = self.array(f"{name}.text"), self.array(f"{name}.offsets")
+        for part, array, dtype in (("text", text, np.uint8), ("offsets", offsets, np.int64)):
+            checks.check_shape(f"{name}.{part}", array, ("n",))
+            if array.dtype != dtype:
+                raise ValueError(f"{name}.{part} has dtype {array.dtype}, not {np.dtype(dtype)}")
+        return Vocabulary.from_arrays(text, offsets)
 
 
 def _level(contents: Contents, described: Any, k: int) -> Level:
@@ -170,13 +180,15 @@ def _level(contents: Contents, described: Any, k: int) -> Level:
     if not labels or len(set(labels)) < len(labels):
         raise ValueError(f"the labels of level {k} are not distinct, or there is none")
     if not isinstance(described["name"], str):
-        raise TypeError(f"the name of level {k} is not a string")
+        raise ValueError(f"the name of level {k} is not a string")
     longest = described["max_length"]
     if longest is not None:
         longest = checks.count("max_length", longest, 1)
     basis = checks.scores("basis", contents.array(f"{k}.basis"), ("n", 1 if longest is None else longest))
-    if len(names) != len(basis) or not np.isfinite(basis).all() or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"the length features of level {k} are not finite, or not named")
+    if len(names) != len(basis) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"the length features of level {k} are not named")
+    if not (np.abs(basis) <= 2**53).all():
+        raise ValueError(f"a length feature of level {k} does not lie within +-2^53")
     spans = contents.vocabulary(f"{k}.spans")
     if longest is None and len(spans):
         raise ValueError(f"level {k} has features of spans, but no longest segment")

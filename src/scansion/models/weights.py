@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from enum import Enum
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from scansion._checks import Floats, Ints
 from scansion.data import Vocabulary
 
-__all__ = ["Block", "Level", "Model", "carry_over", "find", "row_offsets"]
+__all__ = ["Block", "Feature", "Level", "Mark", "Model", "carry_over", "find", "row_offsets"]
 
 Numbers = npt.NDArray[np.int32]
 Ranked = list[tuple[str, str, float]]  # part, name, weight
@@ -109,6 +110,38 @@ class Block:
         return len(self.columns)
 
 
+class Mark(Enum):
+    """The start and the end of a sequence, or of a parent, among labels; unlike BOS and EOS never equal to a label."""
+
+    START = "start"
+    END = "end"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Feature(NamedTuple):
+    """A feature by names.
+
+    Attributes
+    ----------
+    level : int
+    parent : label, or None
+        The label of the level above inside which it is.
+    labels : tuple of labels and Marks
+        One after another.
+    attribute : str, or None
+        With the part of the segment that it is read from; None: always on.
+    weight : float
+    """
+
+    level: int
+    parent: Any
+    labels: tuple[Any, ...]
+    attribute: str | None
+    weight: float
+
+
 @dataclass
 class Model:
     """Which features exist, and their weights.
@@ -190,6 +223,14 @@ class Model:
                 values = self.weights[where][chosen].tolist()
                 places = zip(block.row[chosen].tolist(), block.columns[chosen].tolist(), values, strict=True)
                 yield from ((block, rows[r], columns[c], w) for r, c, w in places)
+
+    def clique(self, block: Block, column: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """The parent and the labels, in their order, of a column with this name."""
+        raise NotImplementedError
+
+    def feature_name(self, part: str, name: str) -> str:
+        """An attribute's name with the part of the segment that it is read from."""
+        raise NotImplementedError
 
     def strongest_features(self, level: int, top: int) -> list[tuple[Ranked, Ranked]]:
         """Of each label of a level, the `top` features of highest weight above 0, and of lowest below.
