@@ -319,7 +319,7 @@ def encode(X: Iterable[Any], vocabulary: Vocabulary | None = None, *, frozen: bo
         vocabulary = Vocabulary()
     elif not isinstance(vocabulary, Vocabulary):
         raise TypeError(f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
-    return Dataset._trusted(*_core.encode(X, vocabulary, bool(frozen), _unusual), vocabulary)
+    return Dataset._trusted(*_core.encode(X, vocabulary, bool(frozen), unusual), vocabulary)
 
 
 def _describe(value: Any) -> str:
@@ -329,7 +329,7 @@ def _describe(value: Any) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def _unusual(sequence: Any, number: int) -> Any:
+def unusual(sequence: Any, number: int) -> Any:
     """A sequence that is neither list nor tuple, for the kernel.
 
     Returns an iterable of tokens that is not a tuple, or (row offsets, columns, values or None, vocabulary of the

@@ -129,6 +129,10 @@ class CRF(FlatEstimator):
         names[:] = self._model.labels  # labels may be tuples, which np.array would spread
         return cut(names[self._best(inputs, constraints)].tolist(), inputs.data.offsets)
 
+    def _at_once(self, x: Any) -> list[Any] | None:
+        tagger = None if self.engine_ == "sum-difference" else self._model.tagger
+        return None if tagger is None else tagger.labels(x)
+
     def _named(self, config: Any) -> list[Any]:
         labels = self._model.labels
         return [labels[y] for y in config.tolist()]

@@ -17,6 +17,7 @@ from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
 from scansion.data import Knowledge, Vocabulary
+from scansion.data.dataset import unusual
 from scansion.lattice.chain import ChainBatch
 from scansion.lattice.cores import DenseCore, PatternCore
 from scansion.lattice.patterns import BOS, EOS, Pattern, PatternAutomaton
@@ -215,6 +216,15 @@ class FlatModel(Model):
 
     def _has(self, *parts: str) -> bool:
         return any(block.part in parts and len(block) for block in self.blocks)
+
+    @property
+    def tagger(self) -> _core.Tagger | None:
+        """From the tokens of one sequence to its best labels in one native call; None: spans have attributes, too."""
+        weights, tagger = self._cache.get("tagger", (None, None))
+        if weights is not self.weights and not self._has("span"):
+            tagger = _core.Tagger(self.native, self.vocabulary, self.weights, list(self.labels), unusual)
+            self._cache["tagger"] = self.weights, tagger
+        return tagger
 
     # ---- lattices ----------------------------------------------------------------------------------------------
 

@@ -99,6 +99,11 @@ levels_, size_
         labels = self._model.labels
         return cut([Segment(u, v, labels[y]) for u, v, y in steps.tolist()], paths)
 
+    def _at_once(self, x: Any) -> list[Any] | None:
+        tagger = self._model.tagger
+        found = None if tagger is None else tagger.segments(x)
+        return None if found is None else [Segment._make(one) for one in found]
+
     @property
     def length_counts_(self) -> dict[Any, Ints]:
         """Label -> (M,) how many of its segments in training had the length 1 .. M.
