@@ -361,7 +361,6 @@ class Lattice(ABC, Generic[Config, Marginals]):
         assert isinstance(self, Lattice)
         return self._of(self._batch.constrain(labels, boundaries))  # type: ignore[no-any-return]
 
-
     def restrict(self: Self, *rules: Any, tolerance: float = 1e-10, max_states: int | None = None) -> Self:
         """A lattice of the configurations that keep the rules alone; applied to a restricted lattice it adds to it.
 

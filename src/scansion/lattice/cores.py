@@ -80,6 +80,10 @@ class Core:
         """Sequences and the cores that answer for them: one core, unless rules make several of it."""
         return [(np.arange(len(self.offsets) - 1), self)]
 
+    def impossible_rules(self, b: int) -> str | None:
+        """Rules that leave nothing of sequence b possible; None: it is not rules that do."""
+        return None
+
     def _rows(self, b: int) -> tuple[slice, dict[str, Any]]:
         """The rows of one sequence, and its offsets and knowledge."""
         rows = slice(int(self.offsets[b]), int(self.offsets[b + 1]))
@@ -256,7 +260,7 @@ class PatternCore(Core):
             if part is not None:
                 extent |= True if gradient else part.any(axis=0)
         starts = np.zeros(len(automaton.patterns)) if start is None else start
-        parts = {"starts": starts, "start": start, "inside": inside, "end": end, "by_length": by_length}
+        parts: dict[str, Any] = {"starts": starts, "start": start, "inside": inside, "end": end, "by_length": by_length}
         return cls(offsets, Knowledge.nothing(offsets), automaton, max_length, extent, **parts)
 
     @property
@@ -402,4 +406,6 @@ def _pairs(size: int) -> PatternAutomaton:
     """The automaton of a first-order chain."""
     labels = range(size)
     pairs = [(i, j) for i in labels for j in labels]
-    return PatternAutomaton([*((y,) for y in labels), *pairs, *((BOS, y) for y in labels), *((y, EOS) for y in labels)], size)
+    return PatternAutomaton(
+        [*((y,) for y in labels), *pairs, *((BOS, y) for y in labels), *((y, EOS) for y in labels)], size
+    )

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from scansion import _checks as checks
 from scansion import _core
-from scansion.rules.automata import Automaton, TooManyStates
+from scansion.rules.automata import Automaton, TooManyStatesError
 
 __all__ = ["BOS", "EOS", "Pattern", "PatternAutomaton"]
 
@@ -100,7 +100,7 @@ class PatternAutomaton:
     ) -> _core.Topology:
         """Layout for the kernels; extent (n_patterns,): true where more than a start score exists.
 
-        rules: of the product with an automaton over labels; TooManyStates if it has more than `most_states`.
+        rules: of the product with an automaton over labels; TooManyStatesError if it has more than `most_states`.
         """
         key = (extent.tobytes(), rules)
         if key not in self._topologies:
@@ -113,7 +113,7 @@ class PatternAutomaton:
                 try:
                     self._topologies[key] = _core.Topology(*parts, rules.next, rules.accepting, most_states)
                 except OverflowError:
-                    raise TooManyStates(f"more than {most_states} states") from None
+                    raise TooManyStatesError(f"more than {most_states} states") from None
         return self._topologies[key]
 
     def __repr__(self) -> str:

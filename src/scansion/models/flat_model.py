@@ -24,6 +24,8 @@ from scansion.lattice.segment import SegmentBatch
 from scansion.models.inputs import Inputs
 from scansion.models.packing import Contents
 from scansion.models.weights import Block, Level, Mark, Model
+from scansion.rules.compile import Reading, RuleSet
+from scansion.rules.expressions import Rule
 
 if TYPE_CHECKING:
     from scansion.training.objective import NativeObjective
@@ -298,6 +300,10 @@ class FlatModel(Model):
             if by_length is not None:
                 full[:, d] += by_length[d]
         return SegmentBatch(full, core.offsets, net, self.n_labels, n_jobs)
+
+    def compiled(self, rules: tuple[Rule, ...]) -> RuleSet:
+        """Rules compiled for the labels of the model."""
+        return RuleSet.compiled(rules, Reading(self.labels, not self.segments))
 
     def tokens_at_once(self) -> int:
         """Number of tokens whose scores fit into a moderate amount of memory."""

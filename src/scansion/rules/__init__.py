@@ -1,7 +1,7 @@
 """Rules: what must hold of a whole sequence, exactly (docs/concepts/rules.md).
 
-`expressions` the language; `automata` and `compile` what becomes of it; `restricted` lattices under rules; `learn` rules
-that hold in data.
+`expressions` the language; `automata` and `compile` what becomes of it; `restricted` lattices under rules; `learn`
+rules that hold in data.
 """
 
 from __future__ import annotations

@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from scansion._checks import Bools
 
-__all__ = ["Automaton", "TooManyStates", "determinized", "intersection", "minimal"]
+__all__ = ["Automaton", "TooManyStatesError", "determinized", "intersection", "minimal"]
 
 Table = npt.NDArray[np.int32]
 
 MOST_STATES = 20_000
 
 
-class TooManyStates(ValueError):
+class TooManyStatesError(ValueError):
     """An automaton would have more states than it may."""
 
 
@@ -175,7 +175,7 @@ def intersection(machines: Sequence[Automaton], most: int = MOST_STATES) -> Auto
 
 
 def determinized(edges: Sequence[tuple[int, Any, int]], last: int, letters: int) -> Automaton:
-    """From a nondeterministic automaton, first state 0: edges (from, set of letters or None, to), None reads nothing."""
+    """From a nondeterministic automaton, first state 0: edges (from, letters, to); letters None: it reads nothing."""
     silent: dict[int, list[int]] = {}
     reading: dict[int, list[tuple[Any, int]]] = {}
     for source, read, target in edges:
@@ -217,4 +217,4 @@ def determinized(edges: Sequence[tuple[int, Any, int]], last: int, letters: int)
 
 def _check_size(states: int, most: int = MOST_STATES) -> None:
     if states > most:
-        raise TooManyStates(f"more than {most} states")
+        raise TooManyStatesError(f"more than {most} states")

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from scansion._checks import Bools
-from scansion.rules.automata import MOST_STATES, Automaton, TooManyStates, intersection, minimal
+from scansion import _core
+from scansion._checks import Bools, Ints
+from scansion.rules.automata import MOST_STATES, Automaton, TooManyStatesError, intersection, minimal
 from scansion.rules.expressions import Rule, parse
 from scansion.schemes import neighbours
 
@@ -54,8 +55,8 @@ class Reading:
             for other in rule.arguments[1:]:
                 try:
                     found = found.combined(self.automaton(other), both)
-                except TooManyStates as error:
-                    raise TooManyStates(f"the rule {rule} needs {error}: make it simpler") from None
+                except TooManyStatesError as error:
+                    raise TooManyStatesError(f"the rule {rule} needs {error}: make it simpler") from None
             return found
         used = rule.arguments[0] if rule.name == "scheme" else rule.of
         if used is not None and not self.runs:
@@ -87,7 +88,7 @@ def _lifted(language: Automaton, letters: Any, begins: Bools) -> Automaton:
     table, accepting = language.complete()
     n, size = len(accepting), len(letters)
     if n * (size + 1) > 50 * MOST_STATES:
-        raise TooManyStates(f"more than {50 * MOST_STATES} states")
+        raise TooManyStatesError(f"more than {50 * MOST_STATES} states")
     stepped = np.where(letters >= 0, table[:, np.maximum(letters, 0)] if table.shape[1] else 0, np.arange(n)[:, None])
     after = np.where(begins[None], stepped[:, None, :], np.arange(n)[:, None, None])  # (n, L + 1, L)
     number = after * (size + 1) + np.arange(size)
@@ -156,20 +157,30 @@ class RuleSet:
     def __len__(self) -> int:
         return len(self.parts)
 
+    def broken(self, labels: Ints, offsets: Ints) -> Bools:
+        """(parts, words): which parts are broken by words of one level, cut at `offsets` out of `labels`."""
+        machines = [part.machine for part in self.parts]
+        found = _core.rules_broken([m.next for m in machines], [m.accepting for m in machines], labels, offsets, 1)
+        return found.view(np.bool_)
+
+    def broken_by(self, labels: Ints, offsets: Ints) -> Ints:
+        """The words that break a rule."""
+        return np.flatnonzero(self.broken(labels, offsets).any(axis=0))
+
     def product(self, taken: tuple[int, ...], most: int | None = None) -> Automaton:
         """The automaton of some of the parts, all of one level."""
         if taken not in self._products:
             limit = self.most_states if most is None else min(most, self.most_states)
             try:
                 self._products[taken] = intersection([self.parts[i].machine for i in taken], limit)
-            except TooManyStates:
+            except TooManyStatesError:
                 raise self.too_many(taken, limit) from None
         return self._products[taken]
 
-    def too_many(self, taken: tuple[int, ...], limit: int | None = None) -> TooManyStates:
+    def too_many(self, taken: tuple[int, ...], limit: int | None = None) -> TooManyStatesError:
         """The error that says which rules are too much together."""
         names = ", ".join(str(self.parts[i].rule) for i in taken)
-        return TooManyStates(
-            f"these rules together need more than {self.most_states if limit is None else limit} states: {names}. Leave "
-            "some out, raise max_states, or, for sums, tolerance"
+        return TooManyStatesError(
+            f"these rules together need more than {self.most_states if limit is None else limit} states: {names}. "
+            "Leave some out, raise max_states, or, for sums, tolerance"
         )

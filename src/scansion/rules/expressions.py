@@ -2,7 +2,7 @@
 
 A rule is a regular language over labels. Occurrences are the maximal runs of one label in a chain (with ``scheme=`` the
 segments that a tag scheme reads off the tags), the segments of a segment lattice, and the segments of one level
-(``level=``, ``within=``) of a nested one. Rules are values: they compare, print themselves and are read back by `parse`.
+(``level=``, ``within=``) of a nested one. Rules are values: they compare, and `parse` reads what they print.
 
 A new rule is a function here that makes it, and a line in `LANGUAGES` that says which words keep it.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from scansion import _checks as checks
-from scansion.rules.automata import Automaton, TooManyStates, determinized, minimal
+from scansion.rules.automata import Automaton, TooManyStatesError, determinized, minimal
 
 __all__ = [
     "Rule",
@@ -134,8 +134,8 @@ class Rule:
 
         try:
             return LANGUAGES[self.name](self, number, size)
-        except TooManyStates as error:
-            raise TooManyStates(f"the rule {self} needs {error}: make it simpler") from None
+        except TooManyStatesError as error:
+            raise TooManyStatesError(f"the rule {self} needs {error}: make it simpler") from None
 
 
 _SIGNS = {"and": " & ", "or": " | "}

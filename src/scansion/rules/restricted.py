@@ -20,11 +20,10 @@ from typing import Any
 import numpy as np
 
 from scansion import _checks as checks
-from scansion import _core
 from scansion._checks import Bools, Floats, Ints
 from scansion.data.dataset import gather
 from scansion.lattice.cores import Core, Packed
-from scansion.rules.automata import MOST_STATES, TooManyStates
+from scansion.rules.automata import MOST_STATES, TooManyStatesError
 from scansion.rules.compile import Reading, RuleSet, given_rules
 
 __all__ = ["RestrictedCore", "rule_set"]
@@ -34,7 +33,7 @@ _FEW_STATES = 8  # of a product that sums take as it is
 _BY_ROW = ("labels", "boundaries", "segments", "full", "inside", "end")
 
 
-def rule_set(batch: Any, rules: Sequence[Any], tolerance: float = 1e-10, max_states: int | None = None) -> RuleSet:
+def rule_set(batch: Any, rules: Sequence[Any], tolerance: Any = 1e-10, max_states: int | None = None) -> RuleSet:
     """Rules compiled for a batch, unless they are already; labels are integers."""
     if len(rules) == 1 and isinstance(rules[0], RuleSet):
         return rules[0]
@@ -111,18 +110,12 @@ class RestrictedCore(Core):
             found = core.restricted(self.rules.product(taken))
             found.native  # noqa: B018  (made now: it may be too large)
             return found
-        except TooManyStates as error:
+        except TooManyStatesError as error:
             raise error if "rules" in str(error) else self.rules.too_many(taken) from None
 
     def broken(self, packed: Packed) -> Bools:
         """(rules, configurations): which rules the configurations break."""
-        labels = np.ascontiguousarray(packed.steps[:, 2])
-        return self._broken_words(labels, packed.paths)
-
-    def _broken_words(self, labels: Ints, offsets: Ints) -> Bools:
-        machines = [part.machine for part in self.rules.parts]
-        found = _core.rules_broken([m.next for m in machines], [m.accepting for m in machines], labels, offsets, 1)
-        return found.view(np.bool_)
+        return self.rules.broken(np.ascontiguousarray(packed.steps[:, 2]), packed.paths)
 
     # ---- best configurations -----------------------------------------------------------------------------------
 
@@ -139,7 +132,7 @@ class RestrictedCore(Core):
         labels: Ints = self.free.best_labels(threads)
         if len(labels) < self.offsets[-1] or (len(labels) and labels.min() < 0):
             return self.best(threads).steps[:, 2].astype(np.int64)
-        broken = self._broken_words(labels, self.offsets)
+        broken = self.rules.broken(labels, self.offsets)
         some = np.flatnonzero(broken.any(axis=0))
         if some.size:
             again = self.take(some)
@@ -165,8 +158,10 @@ class RestrictedCore(Core):
                 core = self._under(self.free if len(sequences) == n else self.free.take(sequences), rules)
                 packed = ask(core)
                 broken = _by_sequence(self.broken(packed), packed.firsts)
-                stuck = (broken & taken[sequences]).any(axis=1)  # an empty sequence has no other configuration
-                fine = ~broken.any(axis=1) | stuck
+                stuck = np.asarray(
+                    (broken & taken[sequences]).any(axis=1)
+                )  # an empty sequence has no other configuration
+                fine = np.asarray(~broken.any(axis=1) | stuck)
                 kept = _chosen(packed, np.flatnonzero(fine), self.n_levels)
                 owners.append(sequences[fine])
                 answers.append(_without(kept, stuck[fine], self.n_levels) if stuck.any() else kept)
@@ -236,7 +231,7 @@ class RestrictedCore(Core):
             return False
         try:
             self.rules.product(taken, _FEW_STATES)
-        except TooManyStates:
+        except TooManyStatesError:
             return False
         return True
 
@@ -336,6 +331,18 @@ class RestrictedCore(Core):
         packed = Packed(steps, paths, np.arange(len(owners) + 1), found)
         return np.where(self.broken(packed).any(axis=0), -np.inf, found)
 
+    def impossible_rules(self, b: int) -> str | None:
+        """Rules that leave nothing of sequence b possible: one that does so alone, or all of them."""
+        core = self.free.select(b)
+        if not core.log_partitions(1)[0] > -np.inf:
+            return None
+        names = [str(part.rule) for part in self.rules.parts]
+        for i, part in enumerate(self.rules.parts):
+            alone = self.of(core, replace(self.rules, parts=(part,), _products={}))
+            if not alone.log_partitions(1)[0] > -np.inf:
+                return names[i]
+        return ", ".join(names)
+
     def furthest(self, b: int) -> int:
         """Positions of sequence b that some configuration can cover."""
         for sequences, core in self.groups():
@@ -351,9 +358,7 @@ class RestrictedCore(Core):
 def _alike(taken: Bools, sequences: Ints) -> list[tuple[tuple[int, ...], Ints]]:
     """Sequences by the rules that are taken for them."""
     kinds, kind = np.unique(taken[sequences], axis=0, return_inverse=True)
-    return [
-        (tuple(np.flatnonzero(rules).tolist()), sequences[kind.ravel() == i]) for i, rules in enumerate(kinds)
-    ]
+    return [(tuple(np.flatnonzero(rules).tolist()), sequences[kind.ravel() == i]) for i, rules in enumerate(kinds)]
 
 
 def _by_sequence(broken: Bools, firsts: Ints) -> Bools:
