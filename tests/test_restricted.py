@@ -1,13 +1,14 @@
 """Lattices under rules against enumeration: every question, every kind of lattice, alone and in batches."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nested_oracle import check_gradient, check_marginals, nested_problems, plain
 from numpy.testing import assert_allclose, assert_array_equal
-from rules_oracle import keeps, kept_rules
+from rules_oracle import any_rule, keeps, kept_rules
 from strategies import (
     cases,
     chain_problems,
@@ -173,6 +174,128 @@ def test_constraints_and_rules_in_either_order(kind, data):
     assert_allclose(one_by_one.log_partition(), a.lattice.log_partition(), rtol=1e-12, atol=a.atol)
 
 
+# Nested ----------------------------------------------------------------------------------------------------------
+
+
+def nested_words(tree, level, within):
+    """The words of a level: one for each segment of the level `within`."""
+    if within == 0:
+        return [[label for _, _, label in tree[level]]]
+    return [[y for u, _, y in tree[level] if begin <= u < end] for begin, end, _ in tree[within]]
+
+
+@st.composite
+def nested_cases(draw):
+    p = draw(nested_problems())
+    chosen, places = [], []
+    witness = draw(st.sampled_from(p.scored))[0]
+    for _ in range(draw(st.integers(1, 2))):
+        level = draw(st.integers(1, len(p.sizes) - 1))
+        within = draw(st.integers(0, level - 1))
+        rule = draw(any_rule(range(p.sizes[level]), level=level, **({"within": within} if within else {})))
+        fits = [keeps(rule, one, False) for one in nested_words(witness, level, within)]
+        if not all(fits) and any(fits):
+            continue  # inside some segments it holds, inside others it does not: neither it nor its opposite does
+        chosen.append(rule if all(fits) else ~rule)
+        places.append((level, within))
+    scored = [
+        (tree, score)
+        for tree, score in p.scored
+        if all(
+            keeps(rule, one, False)
+            for rule, place in zip(chosen, places, strict=True)
+            for one in nested_words(tree, *place)
+        )
+    ]
+    return p, chosen, scored
+
+
+@settings(max_examples=60)
+@given(nested_cases())
+def test_nested_lattices(drawn):
+    p, chosen, scored = drawn
+    if not chosen:
+        return
+    lattice = p.lattice().restrict(*chosen)
+    possible = dict(scored)
+    assert_allclose(lattice.log_partition(), brute.log_partition(scored), rtol=1e-12, atol=p.atol)
+    assert_allclose(lattice.entropy(), brute.entropy(scored), rtol=1e-10, atol=10 * p.atol)
+    best, score = lattice.viterbi()
+    assert_allclose(score, max(possible.values()), rtol=1e-12, atol=p.atol)
+    assert_allclose(possible[plain(best)], score, rtol=1e-12, atol=p.atol)
+    found = lattice.kbest(4)
+    assert_allclose([s for _, s in found], sorted(possible.values(), reverse=True)[:4], rtol=1e-12, atol=p.atol)
+    assert len({plain(config) for config, _ in found}) == len(found)
+    assert all(plain(config) in possible for config in lattice.sample(4, 0))
+    for tree, free in p.scored[:: max(1, len(p.scored) // 10)]:
+        expected = free if tree in possible else -np.inf
+        assert_allclose(lattice.score(list(tree)), expected, rtol=1e-12, atol=p.atol)
+    check_marginals(_under_rules(p, scored), lattice.marginals())
+    check_gradient(_under_rules(p, scored), lattice.log_partition_and_gradient()[1])
+
+
+def _under_rules(problem, scored):
+    """The problem with fewer trees."""
+    changed = replace(problem)
+    vars(changed)["scored"] = scored
+    vars(changed).pop("expected", None)
+    return changed
+
+
+def test_nested_relaxation_is_the_full_product(monkeypatch):
+    rng = np.random.default_rng(9)
+    offsets = np.array([0, 4, 4, 9, 12])
+    batch = sc.NestedBatch(
+        [rng.normal(size=(12, 5, 1)), rng.normal(size=(12, 4, 3)), rng.normal(size=(12, 3, 4))],
+        [rng.normal(size=(1, 3, 3)), rng.normal(size=(3, 4, 4))],
+        [rng.normal(size=(1, 3)), rng.normal(size=(3, 4))],
+        [rng.normal(size=(1, 3)), rng.normal(size=(3, 4))],
+        offsets,
+    )
+    chosen = [
+        rules.at_most_once(0, 1, level=1),
+        rules.at_most_once(1, 2, level=2),
+        rules.never(3, 0, level=2, within=1),
+    ]
+    some = batch.restrict(*chosen)
+    core = some._core
+    full = core._under(core.unrestricted, tuple(range(len(core.rules))))
+    assert len(core.groups()) > 1, "the test needs sequences under different rules"
+    assert_allclose(some.log_partition(), full.log_partitions(1), rtol=0, atol=1e-9)
+    assert_allclose(some.viterbi()[1], full.best(1).scores, rtol=1e-12)
+    answer, whole = some.marginals(), full.posteriors(1, spans=[False] * 3, cliques="time", parts=False)
+    for d in range(3):
+        assert_allclose(answer.labels[d], whole["labels"][d], rtol=0, atol=1e-9)
+        assert_allclose(answer.boundaries[d], whole["boundaries"][d], rtol=0, atol=1e-9)
+    assert_allclose(answer.transit[1], whole["transit"][1], rtol=0, atol=1e-9)
+    assert_allclose(some[2].log_partition(), some.log_partition()[2], rtol=1e-12)
+    for tree, score in some.kbest(3)[2]:
+        assert_allclose(some[2].score(tree), score, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (rules.once(0), "must name the level that it speaks of, as in level=1"),
+        (rules.once(0, level=3), "names the level 3; the levels are 0..2"),
+        (rules.once(0, level="x"), "names the level 'x'"),
+        (rules.once(0, level=1, within=1), "holds within 1, which is not a level above 1"),
+        (rules.once(0, level=1) | rules.once(0, level=2), "speaks of several levels"),
+        (rules.once(3, level=1), "names 3, which is no label here; there are 0, 1"),
+        (rules.once(0, level=1, scheme="iob2"), "about tags"),
+    ],
+)
+def test_rules_of_nested_lattices_that_are_wrong(rule, message):
+    lattice = sc.NestedLattice(
+        [np.zeros((2, 2, 1)), np.zeros((2, 2, 2)), np.zeros((2, 1, 2))],
+        [np.zeros((1, 2, 2)), np.zeros((2, 2, 2))],
+        [np.zeros((1, 2)), np.zeros((2, 2))],
+        [np.zeros((1, 2)), np.zeros((2, 2))],
+    )
+    with pytest.raises(ValueError, match=message):
+        lattice.restrict(rule)
+
+
 # Many rules ------------------------------------------------------------------------------------------------------
 
 
@@ -189,7 +312,7 @@ def test_relaxation_is_the_full_product(monkeypatch, scale):
     rule = rules.at_most_once(*range(6))
     monkeypatch.setattr(restricted, "_FEW_STATES", 10_000)
     full = batch.restrict(rule)
-    product = full._core._under(full._core.free, tuple(range(6)))
+    product = full._core._under(full._core.unrestricted, tuple(range(6)))
     monkeypatch.setattr(restricted, "_FEW_STATES", 0)
     some = batch.restrict(rule)
     configs, scores = some.viterbi()

@@ -157,9 +157,21 @@ class RuleSet:
     def __len__(self) -> int:
         return len(self.parts)
 
-    def broken(self, labels: Ints, offsets: Ints) -> Bools:
-        """(parts, words): which parts are broken by words of one level, cut at `offsets` out of `labels`."""
-        machines = [part.machine for part in self.parts]
+    def places(self) -> dict[tuple[int, int], list[int]]:
+        """(level, within) -> the parts that speak of it."""
+        found: dict[tuple[int, int], list[int]] = {}
+        for i, part in enumerate(self.parts):
+            found.setdefault((part.level, part.within), []).append(i)
+        return found
+
+    def by_level(self, taken: tuple[int, ...]) -> list[tuple[int, int, Automaton]]:
+        """Level, within and automaton of some of the parts, those of one place together."""
+        chosen = {place: tuple(i for i in parts if i in taken) for place, parts in self.places().items()}
+        return [(*place, self.product(parts)) for place, parts in chosen.items() if parts]
+
+    def broken(self, labels: Ints, offsets: Ints, chosen: Sequence[int] | None = None) -> Bools:
+        """(parts, words): which parts, or of some of them, words cut at `offsets` out of `labels` break."""
+        machines = [part.machine for part in (self.parts if chosen is None else (self.parts[i] for i in chosen))]
         found = _core.rules_broken([m.next for m in machines], [m.accepting for m in machines], labels, offsets, 1)
         return found.view(np.bool_)
 

@@ -30,7 +30,9 @@ __all__ = ["RestrictedCore", "rule_set"]
 
 _FEW_STATES = 8  # of a product that sums take as it is
 
-_BY_ROW = ("labels", "boundaries", "segments", "full", "inside", "end")
+# answers with a row for each token, if they have so many dimensions
+_FLAT_ROWS = {"labels": 2, "boundaries": 1, "segments": 3, "full": 3, "starts": 2, "start": 2, "inside": 2, "end": 2}
+_NESTED_ROWS = {"labels": 2, "boundaries": 1, "spans": 3, "start": 2, "stop": 2, "transit": 4, "init": 3, "end": 3}
 
 
 def rule_set(batch: Any, rules: Sequence[Any], tolerance: Any = 1e-10, max_states: int | None = None) -> RuleSet:
@@ -43,6 +45,11 @@ def rule_set(batch: Any, rules: Sequence[Any], tolerance: Any = 1e-10, max_state
     given = given_rules(*rules)
     if not given:
         raise ValueError("restrict needs at least one rule")
+    if batch._core.n_levels > 1:
+        from scansion.rules.nested import nested_rules
+
+        labels = [range(size) for size in batch._core.sizes]
+        return nested_rules(given, labels, None, tolerance=float(tolerance), most_states=most)
     return RuleSet.compiled(given, Reading(range(batch.n_labels), batch._merges), float(tolerance), most)
 
 
@@ -60,18 +67,18 @@ class RestrictedCore(Core):
         """A core under rules, which are added to those that it is under."""
         if isinstance(core, RestrictedCore):
             rules = replace(rules, parts=core.rules.parts + rules.parts, _products={})
-            core = core.free
+            core = core.unrestricted
         return cls(core.offsets, core.known, core, rules)
 
     # ---- what the core is like ---------------------------------------------------------------------------------
 
     @cached_property
-    def free(self) -> Any:
+    def unrestricted(self) -> Any:
         """The core without rules."""
         return self.base if self.base.known is self.known else replace(self.base, known=self.known)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in ("base", "free"):
+        if name.startswith("__") or name in ("base", "unrestricted"):
             raise AttributeError(name)
         return getattr(self.base, name)
 
@@ -88,26 +95,26 @@ class RestrictedCore(Core):
     @property
     def native(self) -> Any:
         """The object that answers without rules."""
-        return self.free.native
+        return self.unrestricted.native
 
     def select(self, b: int) -> RestrictedCore:
         """The core of one sequence."""
-        return self.of(self.free.select(b), self.rules)
+        return self.of(self.unrestricted.select(b), self.rules)
 
     def take(self, sequences: Ints) -> RestrictedCore:
         """The core of some sequences."""
-        return self.of(self.free.take(sequences), self.rules)
+        return self.of(self.unrestricted.take(sequences), self.rules)
 
     def whole(self) -> RestrictedCore:
         """As of the core without rules."""
-        return self.of(self.free.whole(), self.rules)
+        return self.of(self.unrestricted.whole(), self.rules)
 
     def _under(self, core: Any, taken: tuple[int, ...]) -> Any:
         """A core under some of the rules."""
         if not taken:
             return core
         try:
-            found = core.restricted(self.rules.product(taken))
+            found = core.restricted(self.rules.by_level(taken) if self.n_levels > 1 else self.rules.product(taken))
             found.native  # noqa: B018  (made now: it may be too large)
             return found
         except TooManyStatesError as error:
@@ -115,7 +122,25 @@ class RestrictedCore(Core):
 
     def broken(self, packed: Packed) -> Bools:
         """(rules, configurations): which rules the configurations break."""
+        if self.n_levels > 1:
+            return self._broken_nested(packed)
         return self.rules.broken(np.ascontiguousarray(packed.steps[:, 2]), packed.paths)
+
+    def _broken_nested(self, packed: Packed) -> Bools:
+        from scansion.rules.nested import words
+
+        n = (len(packed.paths) - 1) // self.n_levels
+        out = np.zeros((len(self.rules), n), np.bool_)
+        for (level, within), parts in self.rules.places().items():
+            labels, offsets, config = words(packed, self.n_levels, level, within)
+            broken = self.rules.broken(labels, offsets, parts)
+            for r, row in zip(parts, broken, strict=True):
+                out[r, config[row]] = True
+        return out
+
+    def generalized(self, levels: Any = None) -> RestrictedCore:
+        """As of nested cores."""
+        return self.of(self.unrestricted.generalized(levels), self.rules)
 
     # ---- best configurations -----------------------------------------------------------------------------------
 
@@ -129,7 +154,7 @@ class RestrictedCore(Core):
 
     def best_labels(self, threads: int) -> Ints:
         """(N,) labels of the best configurations of chains; fewer where a sequence is impossible."""
-        labels: Ints = self.free.best_labels(threads)
+        labels: Ints = self.unrestricted.best_labels(threads)
         if len(labels) < self.offsets[-1] or (len(labels) and labels.min() < 0):
             return self.best(threads).steps[:, 2].astype(np.int64)
         broken = self.rules.broken(labels, self.offsets)
@@ -155,7 +180,9 @@ class RestrictedCore(Core):
         while todo.size:
             again = []
             for rules, sequences in _alike(taken, todo):
-                core = self._under(self.free if len(sequences) == n else self.free.take(sequences), rules)
+                core = self._under(
+                    self.unrestricted if len(sequences) == n else self.unrestricted.take(sequences), rules
+                )
                 packed = ask(core)
                 broken = _by_sequence(self.broken(packed), packed.firsts)
                 stuck = np.asarray(
@@ -179,7 +206,7 @@ class RestrictedCore(Core):
         while todo.size:
             again = []
             for rules, sequences in _alike(taken, todo):
-                packed = self._under(self.free.take(sequences), rules).best(1)
+                packed = self._under(self.unrestricted.take(sequences), rules).best(1)
                 broken = _by_sequence(self.broken(packed), packed.firsts) & ~taken[sequences]
                 taken[sequences] |= broken
                 again.append(sequences[broken.any(axis=1)])
@@ -195,13 +222,13 @@ class RestrictedCore(Core):
         everything = tuple(range(len(self.rules)))
         left_out = np.zeros(n)
         if self._small(everything):
-            return [(np.arange(n), self._under(self.free, everything))], left_out
+            return [(np.arange(n), self._under(self.unrestricted, everything))], left_out
         taken = self._needed.copy()
         todo = np.arange(n)
         while todo.size:
             again = []
             for rules, sequences in _alike(taken, todo):
-                base = self.free.take(sequences)
+                base = self.unrestricted.take(sequences)
                 log_z = self._under(base, rules).log_partitions(1)
                 others = [r for r in everything if r not in rules]
                 breaking = np.zeros((len(sequences), len(everything)))
@@ -219,7 +246,7 @@ class RestrictedCore(Core):
             todo = np.concatenate(again)
         alike = _alike(taken, np.arange(n))
         return [
-            (sequences, self._under(self.free if len(alike) == 1 else self.free.take(sequences), rules))
+            (sequences, self._under(self.unrestricted if len(alike) == 1 else self.unrestricted.take(sequences), rules))
             for rules, sequences in alike
         ], left_out
 
@@ -230,6 +257,8 @@ class RestrictedCore(Core):
         if math.prod(min(len(p.machine), 3) for p in self.rules.parts) > 3**12:
             return False
         try:
+            if self.n_levels > 1:
+                return len(taken) <= 2
             self.rules.product(taken, _FEW_STATES)
         except TooManyStatesError:
             return False
@@ -247,7 +276,7 @@ class RestrictedCore(Core):
     @cached_property
     def _broken_empty(self) -> bool:
         """Whether empty sequences break a rule: the kernels know nothing of it."""
-        return any(not part.machine.accepting[0] for part in self.rules.parts)
+        return any(not part.machine.accepting[0] for part in self.rules.parts if part.within == 0)
 
     def log_partitions(self, threads: int) -> Floats:
         """(B,) log Z, -inf where nothing is possible."""
@@ -281,24 +310,32 @@ class RestrictedCore(Core):
         rows = [gather(self.offsets, sequences)[1] for sequences, _ in parts]
         steps = np.concatenate([[0], np.cumsum(np.maximum(np.diff(self.offsets) - 1, 0))])
         n = int(self.offsets[-1])
-        out: dict[str, Any] = {}
-        for name, example in parts[0][1].items():
-            given = [answer[name] for _, answer in parts]
+
+        def one(name: str, given: list[Any], least: dict[str, int]) -> Any:
+            """least: the dimensions of an array that has a row for each token, by name."""
+            example = given[0]
             if example is None:
-                out[name] = None
-                continue
+                return None
             if name == "log_partition":
                 at, size = [sequences for sequences, _ in parts], len(self.offsets) - 1
             elif name == "transitions":
                 at, size = [gather(steps, sequences)[1] for sequences, _ in parts], int(steps[-1])
-            elif name in _BY_ROW or (name in ("starts", "start") and example.ndim == 2):
+            elif name in least and example.ndim >= least[name]:
                 at, size = rows, n
             else:
-                out[name] = sum(given[1:], given[0])
-                continue
-            out[name] = np.zeros((size, *example.shape[1:]))
+                return sum(given[1:], given[0])
+            out = np.zeros((size, *example.shape[1:]))
             for where, values in zip(at, given, strict=True):
-                out[name][where] = values
+                out[where] = values
+            return out
+
+        out: dict[str, Any] = {}
+        for name, example in parts[0][1].items():
+            given = [answer[name] for _, answer in parts]
+            if isinstance(example, list):  # by level
+                out[name] = [one(name, list(level), _NESTED_ROWS) for level in zip(*given, strict=True)]
+            else:
+                out[name] = one(name, given, _FLAT_ROWS)
         return out
 
     def sample(self, n: int, generator: np.random.Generator, threads: int) -> Packed:
@@ -327,13 +364,13 @@ class RestrictedCore(Core):
 
     def scores(self, steps: Ints, paths: Ints, owners: Ints) -> Floats:
         """Scores of packed configurations, -inf where they break a rule; owners: the sequence of each."""
-        found: Floats = self.free.scores(steps, paths, owners)
+        found: Floats = self.unrestricted.scores(steps, paths, owners)
         packed = Packed(steps, paths, np.arange(len(owners) + 1), found)
         return np.where(self.broken(packed).any(axis=0), -np.inf, found)
 
     def impossible_rules(self, b: int) -> str | None:
         """Rules that leave nothing of sequence b possible: one that does so alone, or all of them."""
-        core = self.free.select(b)
+        core = self.unrestricted.select(b)
         if not core.log_partitions(1)[0] > -np.inf:
             return None
         names = [str(part.rule) for part in self.rules.parts]
