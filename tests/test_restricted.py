@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nested_oracle import check_gradient, check_marginals, nested_problems, plain
 from numpy.testing import assert_allclose, assert_array_equal
-from rules_oracle import any_rule, keeps, kept_rules
+from rules_oracle import any_rule, keeps, kept_rules, runs
 from strategies import (
     cases,
     chain_problems,
@@ -22,7 +22,7 @@ import scansion as sc
 from scansion import rules
 from scansion.reference import compressed as reference
 from scansion.reference import enumeration as brute
-from scansion.rules import restricted
+from scansion.rules import restricted, training
 
 FLAT = {
     "chain": chain_problems,
@@ -513,3 +513,85 @@ def test_rules_of_estimators_that_are_wrong(tmp_path):
         model.predict(X, rules="twice(a)")
     with pytest.raises(ValueError, match="rules must be rules or their text, got 3"):
         model.predict(X, rules=3)
+
+
+# Learning --------------------------------------------------------------------------------------------------------
+
+
+def learning_problem(model, seed, chosen, partial=False):
+    """An objective under rules, and y that keeps them."""
+    X, y = sequences(seed, n=20, longest=5)
+    chain = isinstance(model, sc.CRF)
+    kept = [all(keeps(rules.parse(str(rule)), row if chain else runs(row), chain) for rule in chosen) for row in y]
+    X, y = ([row for row, fits in zip(rows, kept, strict=True) if fits] for rows in (X, y))
+    assert len(y) >= 3
+    if partial:
+        y = [[None if (b + t) % 2 else label for t, label in enumerate(row)] for b, row in enumerate(y)]
+    model = type(model)(**model.get_params()).set_params(rules=chosen, train_with_rules=True)
+    return model, X, y
+
+
+def log_losses(model, X, y, w):
+    """The loss by the lattices under rules."""
+    model.model_ = model.model_.weighted(w)
+    return -model.log_likelihood(X, y)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize("model", [sc.CRF(), sc.CRF(order=2), sc.SemiCRF(), sc.SemiCRF(order=2, max_length=3)])
+def test_training_under_rules_maximises_the_restricted_likelihood(model, partial):
+    chosen = [rules.at_most(2, "a"), "never(b, c)"]
+    model, X, y = learning_problem(model, 5, chosen, partial)
+    model.model_, objective = model.problem(X, y)
+    assert objective.taken.all()
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=model.model_.n_weights)
+    gradient = np.empty_like(w)
+    loss = objective.log_loss(w, gradient, 1)
+    assert_allclose(loss, log_losses(model, X, y, w), rtol=1e-10)
+    for i in rng.choice(len(w), size=6, replace=False):
+        step = np.zeros_like(w)
+        step[i] = 1e-5
+        slope = (log_losses(model, X, y, w + step) - log_losses(model, X, y, w - step)) / 2e-5
+        assert_allclose(gradient[i], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_rules_are_taken_where_they_matter(monkeypatch):
+    """Without the product of all rules, learning ends at the same optimum."""
+    chosen = [rules.at_most_once("a", "b", "c"), "before(a, c)"]
+    model, X, y = learning_problem(sc.CRF(c2=0.1, epsilon=1e-9, delta=1e-13), 6, chosen)
+    exact = type(model)(**model.get_params()).fit(X, y)
+    monkeypatch.setattr(training, "_FEW_STATES", 0)
+    monkeypatch.setattr(restricted, "_FEW_STATES", 0)
+    relaxed_ = type(model)(**model.get_params()).fit(X, y)
+    free = sc.CRF(c2=0.1, epsilon=1e-9, delta=1e-13).fit(X, y)
+    assert_allclose(relaxed_.loss_, exact.loss_, rtol=0, atol=len(X) * 2e-5)
+    assert_allclose(relaxed_.model_.weights, exact.model_.weights, rtol=0, atol=1e-2)
+    assert free.loss_ > exact.loss_ + 1e-3
+    assert exact.log_likelihood(X, y) > free.log_likelihood(X, y) + 1e-3
+
+
+@pytest.mark.parametrize("algorithm", ["l2sgd", "ap", "pa", "mm"])
+def test_online_algorithms_learn_under_rules(algorithm):
+    model, X, y = learning_problem(sc.CRF(max_iterations=10, algorithm=algorithm), 7, ["at_most_once(a)"])
+    model.fit(X, y)
+    assert all(keeps(rules.at_most_once("a"), row, True) for row in model.predict(X))
+    assert model.score(X, y) > 0.6
+
+
+def test_y_that_breaks_a_rule():
+    X = [[{"w": "1"}] * 3, [{"w": "2"}] * 3]
+    y = [["a", "b", "b"], ["a", "b", "a"]]
+    for model in (sc.CRF, sc.SemiCRF):
+        with pytest.raises(ValueError, match=r"y\[1\] breaks the rule at_most_once\(a\)"):
+            model(rules="at_most_once(b, a)", train_with_rules=True).fit(X, y)
+    with pytest.raises(ValueError, match=r"y\[1\] leaves no configuration that keeps at_most_once\(a\)"):
+        sc.CRF(rules="at_most_once(a)", train_with_rules=True).fit(X, [y[0], ["a", {"b", "c"}, "a"]])
+    with pytest.raises(ValueError, match="train_with_rules needs rules"):
+        sc.CRF(train_with_rules=True).fit(X, y)
+    with pytest.raises(ValueError, match="there is no rule 'nothing'"):
+        sc.CRF(rules="nothing(a)").fit(X, y)
+    with pytest.raises(ValueError, match="Trajectory"):
+        sc.CRF(rules="once(a)", train_with_rules=True).fit(X, [y[0], sc.Trajectory(["a", "b"])])
+    with pytest.raises(ValueError, match="grow does not go with train_with_rules"):
+        sc.CRF(rules="once(a)", train_with_rules=True, grow=3).fit(X, y)

@@ -88,6 +88,8 @@ class CRF(FlatEstimator):
             vars(self).pop("growth_log_", None)
             super().fit(X, y, sample_weight=sample_weight, X_dev=X_dev, y_dev=y_dev)
         else:
+            if self.train_with_rules:
+                raise ValueError("grow does not go with train_with_rules: choose the patterns first, then give them")
             from scansion.models.growth import grow
 
             grow(self, X, y, sample_weight, X_dev, y_dev)
@@ -97,7 +99,7 @@ class CRF(FlatEstimator):
         """As of all estimators; the objective uses the engine that was chosen."""
         engines.check(self.engine)
         model, objective = super().problem(X, y, sample_weight)
-        if engines.resolve(self.engine, model) == "sum-difference":
+        if engines.resolve(self.engine, model) == "sum-difference" and not self.train_with_rules:
             objective.native.use_sum_difference()  # type: ignore[attr-defined]
         return Problem(model, objective)
 

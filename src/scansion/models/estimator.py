@@ -137,6 +137,8 @@ class Estimator(Settings):
         settings.c1, settings.c2 = model.by_weight(settings.c1), model.by_weight(settings.c2)
         progress = Progress(self.verbose, settings.max_iterations)
         learnt = learn(objective, model.weights, settings, self._development(model, X_dev, y_dev), progress)
+        while self.train_with_rules and objective.take(learnt.weights):  # type: ignore[attr-defined]
+            learnt = learn(objective, learnt.weights, settings, self._development(model, X_dev, y_dev), progress)
         progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
         self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
         return self
@@ -144,6 +146,8 @@ class Estimator(Settings):
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked; ValueError says what is wrong with one, also of the others."""
         self._selection()
+        if self.rules is not None:
+            given_rules(self.rules)
         return self.checked(self._strength("c1"), self._strength("c2"))
 
     def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
@@ -167,7 +171,17 @@ class Estimator(Settings):
         objective = model.objective(inputs, known, weight)
         model.check_known(objective, known)
         self._check_partial(model, inputs, known)
+        if self.train_with_rules:
+            objective = self._objective_under_rules(model, inputs, known, weight)
         return Problem(model, objective)
+
+    def _objective_under_rules(self, model: Any, inputs: Inputs, known: Knowledge, weight: Floats | None) -> Any:
+        from scansion.rules.training import RestrictedObjective
+
+        rules = () if self.rules is None else tuple(given_rules(self.rules))
+        if not rules:
+            raise ValueError("train_with_rules needs rules")
+        return RestrictedObjective(model, inputs, known, weight, model.rule_set(rules))
 
     def _check_partial(self, model: Any, inputs: Inputs, known: Knowledge) -> None:
         """Raise if the model excludes what is known of a sequence in part."""

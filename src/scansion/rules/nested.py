@@ -139,7 +139,7 @@ def _carried(core: NestedCore, level: int, within: int, machine: Automaton) -> t
     children, init, end, transit = [], [], [], []
     for d in range(core.n_levels - 1):
         above, here = states[d], states[d + 1]
-        grid = np.ix_(above.label, here.label)
+        grid: Any = np.ix_(above.label, here.label)
         fits = np.ones((len(above.label), len(here.label)), np.bool_)
         first, last, follows = fits, fits, np.ones((len(here.label),) * 2, np.bool_)
         if within <= d < level:
@@ -162,7 +162,7 @@ def _carried(core: NestedCore, level: int, within: int, machine: Automaton) -> t
         children.append(core.children[d][grid] & fits)
         init.append(_masked(core.init[d][(..., *grid)], first))
         end.append(_masked(core.end[d][(..., *grid)], last))
-        cube = np.ix_(above.label, here.label, here.label)
+        cube: Any = np.ix_(above.label, here.label, here.label)
         transit.append(_masked(core.transit[d][(..., *cube)], np.broadcast_to(follows, [len(x) for x in _axes(cube)])))
     labels = [one.label for one in states]
     levels = tuple(_columns(one, label) for one, label in zip(core.levels, labels, strict=True))
@@ -193,7 +193,7 @@ def _masked(scores: Floats, allowed: Bools) -> Floats:
 
 def _columns(level: Level, label: Ints) -> Level:
     """The persistence of other states."""
-    parts = {
+    parts: dict[str, Any] = {
         name: None if getattr(level, name) is None else np.ascontiguousarray(getattr(level, name)[..., label])
         for name in _PARTS
     }

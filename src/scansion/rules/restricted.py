@@ -26,7 +26,7 @@ from scansion.lattice.cores import Core, Packed
 from scansion.rules.automata import MOST_STATES, TooManyStatesError
 from scansion.rules.compile import Reading, RuleSet, given_rules
 
-__all__ = ["RestrictedCore", "rule_set"]
+__all__ = ["RestrictedCore", "alike", "rule_set"]
 
 _FEW_STATES = 8  # of a product that sums take as it is
 
@@ -179,7 +179,7 @@ class RestrictedCore(Core):
         owners, answers = [np.zeros(0, np.int64)], []
         while todo.size:
             again = []
-            for rules, sequences in _alike(taken, todo):
+            for rules, sequences in alike(taken, todo):
                 core = self._under(
                     self.unrestricted if len(sequences) == n else self.unrestricted.take(sequences), rules
                 )
@@ -205,7 +205,7 @@ class RestrictedCore(Core):
         todo = np.arange(n)
         while todo.size:
             again = []
-            for rules, sequences in _alike(taken, todo):
+            for rules, sequences in alike(taken, todo):
                 packed = self._under(self.unrestricted.take(sequences), rules).best(1)
                 broken = _by_sequence(self.broken(packed), packed.firsts) & ~taken[sequences]
                 taken[sequences] |= broken
@@ -216,18 +216,18 @@ class RestrictedCore(Core):
     # ---- sums --------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _sums(self) -> tuple[list[tuple[Ints, Any]], Floats]:
-        """Sequences and the cores that sum for them, and how much each sequence leaves out at most."""
+    def _chosen_rules(self) -> tuple[Bools, Floats]:
+        """(sequences, rules) that sums take, and how much each sequence leaves out at most."""
         n = len(self.offsets) - 1
         everything = tuple(range(len(self.rules)))
         left_out = np.zeros(n)
         if self._small(everything):
-            return [(np.arange(n), self._under(self.unrestricted, everything))], left_out
+            return np.ones((n, len(everything)), np.bool_), left_out
         taken = self._needed.copy()
         todo = np.arange(n)
         while todo.size:
             again = []
-            for rules, sequences in _alike(taken, todo):
+            for rules, sequences in alike(taken, todo):
                 base = self.unrestricted.take(sequences)
                 log_z = self._under(base, rules).log_partitions(1)
                 others = [r for r in everything if r not in rules]
@@ -237,18 +237,33 @@ class RestrictedCore(Core):
                     with np.errstate(invalid="ignore"):
                         breaking[:, r] = np.where(log_z > -np.inf, np.clip(-np.expm1(kept - log_z), 0.0, 1.0), 0.0)
                 total = breaking.sum(axis=1)
-                enough = total <= self.rules.tolerance
+                enough = np.asarray(total <= self.rules.tolerance)
                 left_out[sequences[enough]] = total[enough]
                 # without those above its share, a sequence leaves out no more than it may
                 probable = breaking > self.rules.tolerance / max(len(others), 1)
                 taken[sequences[~enough]] |= probable[~enough]
                 again.append(sequences[~enough])
             todo = np.concatenate(again)
-        alike = _alike(taken, np.arange(n))
+        return taken, left_out
+
+    @property
+    def summed_rules(self) -> Bools:
+        """(sequences, rules) that sums take."""
+        return self._chosen_rules[0].copy()
+
+    @property
+    def left_out(self) -> Floats:
+        """(B,) bound on the probability of what breaks a rule and is summed all the same."""
+        return self._chosen_rules[1]
+
+    @cached_property
+    def _groups(self) -> list[tuple[Ints, Any]]:
+        kinds = alike(self._chosen_rules[0], np.arange(len(self.offsets) - 1))
+        whole = self.unrestricted
         return [
-            (sequences, self._under(self.unrestricted if len(alike) == 1 else self.unrestricted.take(sequences), rules))
-            for rules, sequences in alike
-        ], left_out
+            (sequences, self._under(whole if len(kinds) == 1 else whole.take(sequences), rules))
+            for rules, sequences in kinds
+        ]
 
     def _small(self, taken: tuple[int, ...]) -> bool:
         """Whether the product of all rules is small enough to be taken as it is."""
@@ -266,12 +281,7 @@ class RestrictedCore(Core):
 
     def groups(self) -> list[tuple[Ints, Any]]:
         """Sequences and the cores that answer for them."""
-        return self._sums[0]
-
-    @property
-    def left_out(self) -> Floats:
-        """(B,) bound on the probability of what breaks a rule and is summed all the same."""
-        return self._sums[1]
+        return self._groups
 
     @cached_property
     def _broken_empty(self) -> bool:
@@ -392,7 +402,7 @@ class RestrictedCore(Core):
 # ---- packed configurations -----------------------------------------------------------------------------------------
 
 
-def _alike(taken: Bools, sequences: Ints) -> list[tuple[tuple[int, ...], Ints]]:
+def alike(taken: Bools, sequences: Ints) -> list[tuple[tuple[int, ...], Ints]]:
     """Sequences by the rules that are taken for them."""
     kinds, kind = np.unique(taken[sequences], axis=0, return_inverse=True)
     return [(tuple(np.flatnonzero(rules).tolist()), sequences[kind.ravel() == i]) for i, rules in enumerate(kinds)]
