@@ -215,7 +215,11 @@ void bind_objective(nb::module_& m) {
            "limits (labels,): longest segment of each label; forbidden (patterns,): 1 for patterns that must not occur.");
   nb::class_<Tagger>(m, "Tagger", "Best labels of one sequence at a time, straight from its tokens.")
       .def(nb::init<nb::object, nb::object, Doubles, nb::list, nb::callable>(), nb::arg("model"), nb::arg("vocabulary"),
-           nb::arg("w"), nb::arg("labels"), nb::arg("unusual"), "unusual: as of encode.")
+           nb::arg("w"), nb::arg("labels"), nb::arg("unusual"),
+           nb::sig("def __init__(self, model: object, vocabulary: Vocabulary, w: "
+                   "numpy.typing.NDArray[numpy.float64], labels: list[typing.Any], unusual: "
+                   "typing.Callable[[typing.Any, int], typing.Any]) -> None"),
+           "unusual: as of encode.")
       .def("labels", &Tagger::labels, nb::arg("x"), nb::sig("def labels(self, x: object) -> list[typing.Any] | None"),
            "Best labels, one a token; None: nothing is possible.")
       .def("segments", &Tagger::segments, nb::arg("x"),
