@@ -50,12 +50,14 @@ class DenseLoss {
       counts_.assign(loss_.observed_.size(), 0.0);
     }
 
-    // out += gradient but for the pairs; returns the loss of sequence b times the weight
-    double add(int64_t b, const WeightsView& w, const SplitFeatures* split, const WeightVector& out) {
+    // out += gradient but for the pairs, loss += that of sequence b times its weight. False: it needs another kernel, and
+    // nothing was added but its observed pairs, which subtract_observed takes away.
+    bool add(int64_t b, const WeightsView& w, const SplitFeatures* split, const WeightVector& out, double& loss) {
       const FlatModelView& m = loss_.m_;
       const int64_t first = loss_.data_.offsets[b], T = loss_.data_.length(b), L = m.labels;
-      if (T == 0) return 0.0;
+      if (T == 0) return true;
       const double weight = loss_.weight_[b];
+      const int32_t* y = loss_.target_.labels + first;
       scores_.assign(static_cast<size_t>(T * L + 4), 0.0);  // rows may be written up to whole vectors
       posterior_.resize(scores_.size());
       add_token_scores(m.parts[kStart], loss_.data_, split, first, T, w, scores_.data(), L, L);
@@ -66,20 +68,14 @@ class DenseLoss {
       view.transition = pairs_;
       ChainAnswer answer;
       answer.labels = posterior_.data();
-      const bool plain = weight == 1.0;  // else the pairs are weighted on their own
-      if (!plain) {
-        own_outer_.assign(static_cast<size_t>(square_), 0.0);
-        own_counts_.assign(counts_.size(), 0.0);
-      }
-      answer.outer = plain ? outer_.data() : own_outer_.data();
-      answer.counts = plain ? counts_.data() : own_counts_.data();
+      own_.assign(static_cast<size_t>(weight == 1.0 ? 0 : square_), 0.0);  // to be weighted
+      answer.outer = weight == 1.0 ? outer_.data() : own_.data();
       double* block = work_.take(kernels().chain_workspace(T, L));
-      kernels().chain_posteriors(view, &transitions_, block, true, answer);
-      if (!plain) {
-        kernels().add_scaled(outer_.data(), own_outer_.data(), weight, square_);
-        kernels().add_scaled(counts_.data(), own_counts_.data(), weight, static_cast<int64_t>(counts_.size()));
+      if (!kernels().chain_posteriors(view, &transitions_, block, true, answer)) {
+        for (int64_t t = 1; t < T; ++t) counts_[y[t - 1] * L + y[t]] += weight;
+        return false;
       }
-      const int32_t* y = loss_.target_.labels + first;
+      if (weight != 1.0) kernels().add_scaled(outer_.data(), own_.data(), weight, square_);
       double gold = 0.0;
       for (int64_t t = 0; t < T; ++t) {
         gold += scores_[t * L + y[t]];
@@ -88,7 +84,8 @@ class DenseLoss {
       }
       add_token_expectations(m.parts[kStart], loss_.data_, split, first, T, weight, posterior_.data(), L, L,
                              [](int64_t) { return false; }, out, row_);
-      return weight * (answer.log_partition - gold);
+      loss += weight * (answer.log_partition - gold);
+      return true;
     }
 
     // out += expected pairs
@@ -108,7 +105,7 @@ class DenseLoss {
     const TransitionWeights& transitions_;
     const int64_t square_;
     Workspace work_;
-    std::vector<double> outer_, counts_, own_outer_, own_counts_, scores_, posterior_, row_;
+    std::vector<double> outer_, counts_, own_, scores_, posterior_, row_;
   };
 
   // gradient -= observed pairs

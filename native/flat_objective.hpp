@@ -186,7 +186,7 @@ class FlatObjective : public Objective<FlatProblem> {
     return *variable_order_;
   }
 
-  // sequences that DenseLoss does not serve go one by one
+  // sequences that DenseLoss does not serve, or gives back, go one by one
   double dense_loss(const double* w, double* gradient, int64_t threads) {
     if (!dense_) dense_ = std::make_unique<DenseLoss>(problem_.model, problem_.data, problem_.target);
     const SplitFeatures* split = problem_.split();
@@ -204,10 +204,9 @@ class FlatObjective : public Objective<FlatProblem> {
           double sum = 0.0;
           k.chunk.clear();
           for (int64_t b = begin; b < end; ++b) {
-            if (dense_->weight(b) > 0.0)
-              sum += k.chunk.add(b, at, split, out);
-            else if (counts(b) && !dense_->serves(b))
-              sum += k.other.log_loss(problem_, b, at, split, out);
+            const double weight = dense_->serves(b) ? dense_->weight(b) : counts(b) ? problem_.weight(b) : 0.0;
+            if (!(weight > 0.0) || (dense_->serves(b) && k.chunk.add(b, at, split, out, sum))) continue;
+            sum += k.other.log_loss(problem_, b, weight, at, split, out);
           }
           k.chunk.finish(out.plain);
           return sum;

@@ -50,7 +50,7 @@ class Objective {
     Shared shared;
     problem_.share(at, true, shared);
     return over_sequences(shared, split, threads, gradient, [&](Worker& k, int64_t b, const WeightVector& out) {
-      return k.log_loss(problem_, b, at, split, out);
+      return k.log_loss(problem_, b, problem_.weight(b), at, split, out);
     });
   }
 
@@ -94,13 +94,13 @@ class Objective {
     Worker(const Problem& problem, const Shared& shared)
         : scores(problem.scores(shared)), likelihood(problem), mistake(problem) {}
 
-    // out += gradient of a sequence; returns its loss
-    double log_loss(const Problem& problem, int64_t b, const WeightsView& at, const SplitFeatures* split,
+    // out += weight times the gradient of a sequence; returns its loss times the weight
+    double log_loss(const Problem& problem, int64_t b, double weight, const WeightsView& at, const SplitFeatures* split,
                     const WeightVector& out) {
       if (!scores.fill(b, at, split, nullptr)) return std::numeric_limits<double>::infinity();
       const double loss = likelihood.evaluate(problem, scores, b);
-      likelihood.add_to(out, problem.weight(b), split);
-      return problem.weight(b) * loss;
+      likelihood.add_to(out, weight, split);
+      return weight * loss;
     }
 
     Scores scores;

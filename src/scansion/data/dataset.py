@@ -275,6 +275,12 @@ def gather(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
     return result, np.arange(result[-1]) + np.repeat(first - result[:-1], lengths)
 
 
+def cut(rows: Any, offsets: Ints) -> list[Any]:
+    """Rows of all sequences, a list or an array, as one piece for each."""
+    cuts = offsets.tolist()
+    return [rows[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+
 def encode(X: Iterable[Any], vocabulary: Vocabulary | None = None, *, frozen: bool = False) -> Dataset:
     """Number the attributes of sequences of tokens.
 

@@ -111,7 +111,7 @@ class CRF(FlatEstimator):
     def _best(self, inputs: Inputs, constraints: Any = None, rules: Any = None) -> Ints:
         """(N,) best labels, by number."""
         compiled = self._rule_set(rules)
-        if self.engine_ == "sum-difference":
+        if engines.resolve(self.engine, self._model, inputs) == "sum-difference":
             held = None if constraints is None else self._held(constraints, inputs)
             best = engines.best_labels(self._model, inputs, held, checks.jobs(self.n_jobs))
             if (best >= 0).all():
@@ -137,9 +137,14 @@ class CRF(FlatEstimator):
             What the answer must keep, in place of the parameter `rules` (an empty list: nothing); see `scansion.rules`.
         """
         inputs = self._inputs(X)
+        return cut(self._names(self._best(inputs, constraints, rules)), inputs.data.offsets)
+
+    def _names(self, labels: Ints) -> list[Any]:
+        """Labels by name."""
         names = np.empty(self._model.n_labels, object)
         names[:] = self._model.labels  # labels may be tuples, which np.array would spread
-        return cut(names[self._best(inputs, constraints, rules)].tolist(), inputs.data.offsets)
+        named: list[Any] = names[labels].tolist()
+        return named
 
     def _at_once(self, x: Any) -> list[Any] | None:
         tagger = None if self.engine_ == "sum-difference" else self._model.tagger
@@ -148,6 +153,10 @@ class CRF(FlatEstimator):
     def _named(self, config: Any) -> list[Any]:
         labels = self._model.labels
         return [labels[y] for y in config.tolist()]
+
+    def _all_named(self, configs: list[Any]) -> list[Any]:
+        ends = np.cumsum([0, *map(len, configs)])
+        return cut(self._names(np.concatenate([np.zeros(0, np.int64), *configs])), ends)
 
     def score(self, X: Any, y: Any) -> float:
         """Share of the tokens whose label is right.

@@ -20,6 +20,7 @@ from scansion import _checks as checks
 from scansion import model_file
 from scansion._checks import Floats, Ints
 from scansion.data import Knowledge, encode
+from scansion.data.dataset import cut
 from scansion.features.spans import readable, span_attributes
 from scansion.formats.reading import Reading
 from scansion.models.inputs import Inputs
@@ -89,6 +90,10 @@ class Estimator(Settings):
     def _named(self, config: Any) -> Any:
         """A configuration with the labels' names."""
         raise NotImplementedError
+
+    def _all_named(self, configs: list[Any]) -> list[Any]:
+        """The same of many."""
+        return [self._named(config) for config in configs]
 
     def _answers(self, batch: Any) -> list[Any]:
         """The best configurations of a batch, by name."""
@@ -357,9 +362,11 @@ class Estimator(Settings):
         """The k most probable configurations of each sequence with their log probabilities, best first."""
 
         def best(batch: Any) -> list[list[tuple[Any, float]]]:
+            best_ones = batch.kbest(k)
+            named = iter(self._all_named([config for found in best_ones for config, _ in found]))
             return [
-                [(self._named(config), score - log_z) for config, score in found]
-                for log_z, found in zip(batch.log_partition().tolist(), batch.kbest(k), strict=True)
+                [(next(named), score - log_z) for _, score in found]
+                for log_z, found in zip(batch.log_partition().tolist(), best_ones, strict=True)
             ]
 
         return self.ask(X, best, constraints, rules)
@@ -389,7 +396,9 @@ class Estimator(Settings):
         rng = checks.generator(chosen if isinstance(chosen, np.random.Generator) or chosen is None else seed(chosen))
 
         def draw(batch: Any) -> list[list[Any]]:
-            return [[self._named(config) for config in drawn] for drawn in batch.sample(n, rng)]
+            drawn = batch.sample(n, rng)
+            named = iter(self._all_named([config for configs in drawn for config in configs]))
+            return [[next(named) for _ in configs] for configs in drawn]
 
         return self.ask(X, draw, None, rules)
 
@@ -576,9 +585,3 @@ def _sequence_weights(sample_weight: Any, n: int) -> Floats | None:
         b = int(np.argmax(weight < 0))
         raise ValueError(f"sample_weight[{b}] = {weight[b]} must not be negative")
     return weight
-
-
-def cut(rows: list[Any], offsets: Any) -> list[list[Any]]:
-    """Rows of all sequences as one list for each."""
-    cuts = offsets.tolist()
-    return [rows[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]

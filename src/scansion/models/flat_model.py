@@ -160,6 +160,28 @@ class FlatModel(Model):
             self._cache["varying"] = bool((self._features_on("start") & longer).any())
         return bool(self._cache["varying"])
 
+    def alive(self, inputs: Inputs | None = None) -> float:
+        """Mean number of label patterns alive at a position of the inputs, and of those of the calls to come.
+
+        Where attributes are tied to longer patterns, these are the labels, the always-on patterns and those of the
+        attributes there, each with its prefixes; elsewhere, and while no inputs were given, all patterns.
+        """
+        if "alive" in self._cache:
+            return float(self._cache["alive"])
+        if inputs is None or not self.varying or inputs.data.n_tokens == 0:
+            return float(len(self.patterns))
+        lengths = np.array([len(pattern) for pattern in self.patterns])
+        tied = 0.0
+        for block in self.blocks:
+            if block.part == "start" and not block.always:
+                prefixes = np.where(block.columns < self.n_labels, 0, lengths[block.columns] - 1)
+                of_row = np.bincount(block.row, prefixes, len(block.rows) - 1)
+                ids = inputs.data.ids
+                tied += float(of_row[ids[ids < len(of_row)]].sum())
+        alive = self.n_labels + self.n_bias + tied / inputs.data.n_tokens
+        self._cache["alive"] = min(alive, float(len(self.patterns)))
+        return float(self._cache["alive"])
+
     @property
     def extent(self) -> Bools:
         """(P,) patterns whose score depends on more than a segment's start: labels, and what has such features.
@@ -368,6 +390,7 @@ class FlatModel(Model):
         """The objective on encoded sequences; weight (B,) of each sequence; rules: on what an automaton accepts."""
         from scansion.training.objective import NativeObjective
 
+        self.alive(inputs)  # counted here, for the choice of an engine
         level, complete = known.level, known.complete
         status = np.where(complete, 2, np.where(known.known, 1, 0)).astype(np.uint8)
         if known.trajectories is not None:
