@@ -32,13 +32,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any
+from functools import cache
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from scansion.segments import Segment
 
-__all__ = ["SCHEMES", "Segment", "convert", "detect", "encode", "segments"]
+__all__ = ["SCHEMES", "Segment", "Transitions", "convert", "detect", "encode", "segments", "transitions"]
 
 SCHEMES = ("iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain", "conlleval")
 
@@ -289,6 +291,85 @@ def detect(
             if fewest < 0 or malformed < fewest:
                 best, fewest = scheme, malformed
     return best
+
+
+class Transitions(NamedTuple):
+    """Which labels may follow each other: scores 0 and, where they may not, -inf, for chains of given scores.
+
+    Attributes
+    ----------
+    transition : (L, L)
+        From row to column.
+    start, end : (L,)
+        Of the first and of the last label.
+    """
+
+    transition: np.ndarray[Any, np.dtype[np.float64]]
+    start: np.ndarray[Any, np.dtype[np.float64]]
+    end: np.ndarray[Any, np.dtype[np.float64]]
+
+
+def transitions(
+    labels: Iterable[Any], scheme: str = "iob2", *, suffix: bool = False, delimiter: str = "-", outside: Any = None
+) -> Transitions:
+    """Which of some labels may follow each other in a scheme: those that `encode` writes side by side.
+
+    Parameters
+    ----------
+    labels : iterable
+        L labels, in the order of the scores' columns.
+    scheme, suffix, delimiter, outside
+        As for `segments`; "plain" allows everything.
+
+    Examples
+    --------
+    >>> rules = transitions(["O", "B-NP", "I-NP"], "iob2")
+    >>> np.isfinite(rules.transition).astype(int)
+    array([[1, 1, 0],
+           [1, 1, 1],
+           [1, 1, 1]])
+    >>> import scansion
+    >>> unary = np.log([[0.3, 0.1, 0.6], [0.2, 0.2, 0.6]])
+    >>> scansion.ChainLattice(unary, *rules).viterbi()[0]  # a phrase begins with B
+    array([1, 2])
+    """
+    name, names = _scheme(scheme), _as_list(labels)
+    size = len(names)
+    result = Transitions(*(np.zeros(shape) for shape in ((size, size), size, size)))
+    if name == "plain":
+        return result
+    if name == "conlleval":
+        raise ValueError("scheme 'conlleval' reads tags of any scheme and allows everything; name one of the others")
+    outside = "O" if outside is None else outside
+    _parse(names, name, suffix, _delimiter(delimiter), outside)  # raises for labels of another scheme
+    parts = [("O", "") if y == outside else _split(y, suffix, delimiter) for y in names]
+    seen = _neighbours(name)
+    for i, (tag, kind) in enumerate(parts):
+        result.start[i] = 0.0 if (None, tag, False) in seen else -np.inf
+        result.end[i] = 0.0 if (tag, None, False) in seen else -np.inf
+        for j, (after, other) in enumerate(parts):
+            same = kind == other and "O" not in (tag, after)
+            result.transition[i, j] = 0.0 if (tag, after, same) in seen else -np.inf
+    return result
+
+
+@cache
+def _neighbours(scheme: str) -> frozenset[tuple[str | None, str | None, bool]]:
+    """Tags that `encode` writes side by side, None at the ends, and whether both are of one type.
+
+    Read off all ways to cut four tokens into segments of two types and gaps: what stands beside a tag depends on its
+    own segment and on the neighbouring one, of which two tokens are enough.
+    """
+    found: set[tuple[str | None, str | None, bool]] = set()
+    for cuts in product((False, True), repeat=3):
+        bounds = [0, *(t + 1 for t, cut in enumerate(cuts) if cut), 4]
+        spans = list(zip(bounds[:-1], bounds[1:], strict=True))
+        for kinds in product(("a", "b", None), repeat=len(spans)):
+            some = [Segment(u, v, kind) for (u, v), kind in zip(spans, kinds, strict=True) if kind is not None]
+            tags = [(None, ""), *(_split(y, False, "-") for y in encode(some, 4, scheme)), (None, "")]
+            for (tag, kind), (after, other) in zip(tags, tags[1:], strict=False):
+                found.add((tag, after, kind == other != ""))
+    return frozenset(found)
 
 
 def _scheme(scheme: str) -> str:

@@ -11,7 +11,8 @@ conllu       CoNLL-U of Universal Dependencies, ten columns with names
 crfsuite     one token a line: label, then attributes ``name`` or ``name:weight``, separated by tabs; ``\:`` and ``\\``
              in names; blank lines between sequences
 jsonl        one sequence a line, or an array of them: an object with "tokens" (strings, lists of cells, or objects of
-             attributes), and "labels", "tags" or "ner_tags" (one a token), "spans" (``[start, stop, label]``) or "levels" (lists of spans, the outer first)
+             attributes), and "labels", "tags" or "ner_tags" (one a token), "spans" (``[start, stop, label]``) or
+             "levels" (lists of spans, the outer first)
 ===========  ===========================================================================================================
 
 Text is UTF-8. Errors are `FormatError`, ``file:line: message``.

@@ -1,8 +1,8 @@
 """CSV and TSV as spreadsheets write them: a token a row.
 
-There may be names of the columns, and one column that says which rows belong together. The separator is given, or follows
-from the file's ending and its first line. A quote begins a cell that may hold separators, line ends and doubled quotes;
-between tabs only if the cell ends in a quote, since tokens of CoNLL's files are quotes as well.
+There may be names of the columns, and one column that says which rows belong together. The separator is given, or
+follows from the file's ending and its first line. A quote begins a cell that may hold separators, line ends and doubled
+quotes; between tabs only if the cell ends in a quote, since tokens of CoNLL's files are quotes as well.
 """
 
 from __future__ import annotations
