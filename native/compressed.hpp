@@ -360,6 +360,25 @@ bool can_occur(Sweep& sweep, const Trajectory& trajectory, int64_t labels) {
   return false;
 }
 
+// Any table of forward sums tells which labels and steps are possible.
+inline bool can_occur(ArcSweep<ChainGraph>& sweep, const Trajectory& trajectory, int64_t labels) {
+  const ChainGraph& graph = sweep.graph();
+  const int64_t c = static_cast<int64_t>(trajectory.size());
+  std::vector<uint8_t> reached(static_cast<size_t>(c), 0);
+  reached[0] = graph.after(1)[trajectory[0]] > kMinusInfinity;
+  for (int64_t v = 2; v <= graph.length(); ++v) {
+    const double *after = graph.after(v), *w = graph.transition(v);
+    for (int64_t i = std::min(v, c) - 1; i >= 0; --i) {
+      const int32_t y = trajectory[i];
+      const bool stays = reached[i] && w[y * labels + y] > kMinusInfinity;
+      const int32_t before = i > 0 ? trajectory[i - 1] : y;
+      const bool enters = before != y && reached[i - 1] && w[before * labels + y] > kMinusInfinity;
+      reached[i] = (stays || enters) && after[y] > kMinusInfinity;
+    }
+  }
+  return reached[c - 1];
+}
+
 // Of the trajectories of length c that a configuration has, one with the largest sum of value (c, labels) over its
 // places: the sweep of count_places with maxima in place of sums, and back along what attained them.
 template <class Sweep>
@@ -398,9 +417,51 @@ Trajectory best_places(Sweep& sweep, const double* value, int64_t c, int64_t lab
   return out;
 }
 
+inline Trajectory best_places(ArcSweep<ChainGraph>& sweep, const double* value, int64_t c, int64_t labels) {
+  const ChainGraph& graph = sweep.graph();
+  const int64_t T = graph.length(), L = labels;
+  std::vector<double> table(static_cast<size_t>(T * L * (c + 1)), kMinusInfinity);  // [v - 1, label, places so far]
+  const auto at = [&](int64_t v, int64_t y) { return table.data() + ((v - 1) * L + y) * (c + 1); };
+  for (int64_t y = 0; y < L; ++y)
+    if (graph.after(1)[y] > kMinusInfinity) at(1, y)[1] = value[y];
+  std::vector<double> enter(static_cast<size_t>(c + 1));
+  for (int64_t v = 2; v <= T; ++v)
+    for (int64_t y = 0; y < L; ++y) {
+      if (!(graph.after(v)[y] > kMinusInfinity)) continue;
+      const double* w = graph.transition(v) + y;
+      std::fill(enter.begin(), enter.end(), kMinusInfinity);
+      for (int64_t k = 0; k < L; ++k)
+        if (k != y && w[k * L] > kMinusInfinity) {
+          const double* from = at(v - 1, k);
+          for (int64_t i = 0; i < c; ++i) enter[i + 1] = std::max(enter[i + 1], from[i]);
+        }
+      double* to = at(v, y);
+      for (int64_t i = 1; i <= c; ++i) to[i] = enter[i] + value[(i - 1) * L + y];
+      if (w[y * L] > kMinusInfinity)
+        for (int64_t i = 1; i <= c; ++i) to[i] = std::max(to[i], at(v - 1, y)[i]);
+    }
+  int64_t y = 0;
+  for (int64_t k = 1; k < L; ++k)
+    if (at(T, k)[c] > at(T, y)[c]) y = k;
+  Trajectory out;
+  if (!(at(T, y)[c] > kMinusInfinity)) return out;
+  out.push_back(static_cast<int32_t>(y));
+  for (int64_t v = T, i = c; v > 1; --v) {
+    const double* w = graph.transition(v) + y;
+    if (w[y * L] > kMinusInfinity && at(v - 1, y)[i] == at(v, y)[i]) continue;
+    int64_t k = 0;
+    while (k == y || !(w[k * L] > kMinusInfinity) || at(v - 1, k)[i - 1] + value[(i - 1) * L + y] != at(v, y)[i]) ++k;
+    --i;
+    y = k;
+    out.push_back(static_cast<int32_t>(y));
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
 // The most likely length c, then a labelling of its places; false: no length up to `most` has a probability above zero.
 // raw: the paper's, the most likely label at each place, which need not be a trajectory that can occur. Else the one that
-// can with the most places expected to be right: the same wherever the paper's can occur.
+// can occur with the most places expected to be right: the same wherever the paper's can.
 template <class Sweep>
 bool label_places(Sweep& sweep, int64_t most, int64_t labels, bool raw, Trajectory& out) {
   out.clear();
@@ -463,12 +524,12 @@ class TrajectorySearch {
     prefixes_.push_back({-1, -1, 0, -1, -1, 0});
   }
 
-  BestTrajectories run(int64_t k, int64_t budget, const std::vector<Trajectory>& candidates) {
+  BestTrajectories run(int64_t k, int64_t budget, const Trajectory& candidate) {
     BestTrajectories result;
     k_ = k;
     budget_ = budget;
     push({1.0, 0, false});
-    for (const Trajectory& candidate : candidates) visit(candidate);
+    visit(candidate);
     std::vector<Entry> found;
     while (!open_.empty() && static_cast<int64_t>(found.size()) < k) {
       const Entry top = open_.front();

@@ -98,15 +98,12 @@ struct CompressedQuestions {
       nb::gil_scoped_release release;
       std::vector<Workspace> work(std::max<int64_t>(1, threads));
       parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-        const int64_t limit = most_of(batch, i, most);
-        std::vector<Trajectory> candidates;
+        Trajectory candidate;
         batch.template with_graph<true>(i, work[worker],
-                         [&](auto& graph) { candidates.push_back(trajectory_of(best_path(graph), merge)); });
+                                        [&](auto& graph) { candidate = trajectory_of(best_path(graph), merge); });
         sweep(batch, i, merge, work[worker], [&](auto& arcs) {
-          candidates.emplace_back();
-          label_places(arcs, limit, labels, true, candidates.back());
-          TrajectorySearch search(arcs, labels, limit);
-          out[i] = search.run(k, budget, candidates);
+          TrajectorySearch search(arcs, labels, most_of(batch, i, most));
+          out[i] = search.run(k, budget, candidate);
         });
       });
     }
