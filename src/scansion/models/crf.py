@@ -124,8 +124,10 @@ class CRF(FlatEstimator):
         found = self.ask(inputs, lambda b: [b.best_labels()], constraints, [] if compiled is None else compiled)
         return np.concatenate([np.zeros(0, np.int64), *found])
 
-    def predict(self, X: Any, constraints: Any = None, rules: Any = None) -> list[Any]:
-        """The most probable labels of each sequence.
+    def predict(
+        self, X: Any, constraints: Any = None, rules: Any = None, decode: Literal["viterbi", "marginal"] = "viterbi"
+    ) -> list[Any]:
+        """The best labels of each sequence.
 
         Parameters
         ----------
@@ -135,7 +137,12 @@ class CRF(FlatEstimator):
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
         rules : Rule, text, or sequence of them, optional
             What the answer must keep, in place of the parameter `rules` (an empty list: nothing); see `scansion.rules`.
+        decode : {"viterbi", "marginal"}
+            "viterbi": the most probable labels as a whole. "marginal": those of which most are expected to be right, each
+            judged by its marginal; as a whole they are possible, too. Take it where tokens are counted.
         """
+        if decode != "viterbi":
+            return super().predict(X, constraints, rules, decode)
         inputs = self._inputs(X)
         names = np.empty(self._model.n_labels, object)
         names[:] = self._model.labels  # labels may be tuples, which np.array would spread

@@ -12,7 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -93,6 +93,10 @@ class Estimator(Settings):
     def _answers(self, batch: Any) -> list[Any]:
         """The best configurations of a batch, by name."""
         return [self._named(config) for config in batch.viterbi()[0]]
+
+    def _accurate(self, batch: Any) -> list[Any]:
+        """The configurations of a batch with the most positions expected to be right, by name."""
+        return [self._named(config) for config in batch.most_accurate()[0]]
 
     def score(self, X: Any, y: Any) -> float:
         """Quality of the predictions; higher is better."""
@@ -333,8 +337,10 @@ class Estimator(Settings):
             first += len(batch)
         return answers
 
-    def predict(self, X: Any, constraints: Any = None, rules: Any = None) -> list[Any]:
-        """The most probable configuration of each sequence.
+    def predict(
+        self, X: Any, constraints: Any = None, rules: Any = None, decode: Literal["viterbi", "marginal"] = "viterbi"
+    ) -> list[Any]:
+        """The best configuration of each sequence.
 
         Parameters
         ----------
@@ -344,8 +350,15 @@ class Estimator(Settings):
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
         rules : Rule, text, or sequence of them, optional
             What the answer must keep, in place of the parameter `rules` (an empty list: nothing); see `scansion.rules`.
+        decode : {"viterbi", "marginal"}
+            "viterbi": the most probable configuration. "marginal": the one with the most positions expected to be right,
+            over all levels; it is a possible one too. Take it where every position counts by itself, as in accuracy over
+            tokens or frames, and "viterbi" where segments or whole sequences must be right.
         """
-        return self.ask(X, self._answers, constraints, rules)
+        if decode not in ("viterbi", "marginal"):
+            raise ValueError(f"decode must be 'viterbi' or 'marginal', got {decode!r}")
+        question = self._answers if decode == "viterbi" else self._accurate
+        return self.ask(X, question, constraints, rules)
 
     def predict_single(self, x: Any, rules: Any = None) -> Any:
         """The most probable configuration of one sequence."""
