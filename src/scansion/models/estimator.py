@@ -12,7 +12,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -442,11 +442,24 @@ class Estimator(Settings):
 
     # ---- files -------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file: safetensors with JSON metadata (docs/model-file.md), without weights of 0.
+    def save(self, path: str | os.PathLike[str], format: Literal["scansion", "crfsuite"] = "scansion") -> None:
+        """Write the model to a file, without weights of 0.
 
-        Parameters that JSON does not hold, functions above all, are left out; see `scansion.load`.
+        Parameters
+        ----------
+        path : str or path
+        format : {"scansion", "crfsuite"}
+            "scansion": safetensors with JSON metadata (docs/model-file.md); parameters that JSON does not hold,
+            functions above all, are left out; see `scansion.load`. "crfsuite": a model that CRFsuite and
+            python-crfsuite read, of labels and features alone; ValueError unless the model is a `CRF` of first order.
         """
+        if format not in ("scansion", "crfsuite"):
+            raise ValueError(f"format must be 'scansion' or 'crfsuite', got {format!r}")
+        if format == "crfsuite":
+            from scansion.models.foreign import crfsuite
+
+            crfsuite.write(self._model, path)
+            return
         arrays, metadata = pack(self._model)
         metadata["parameters"] = {k: json_value(v) for k, v in self.get_params().items() if storable(v)}
         metadata["loss"] = self.loss_ if math.isfinite(self.loss_) else None
