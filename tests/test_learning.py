@@ -18,7 +18,7 @@ from scansion import _core
 from scansion.training.learn import ALGORITHMS, Development, Learnt
 from scansion.training.progress import Progress
 
-ONLINE = ("l2sgd", "mm", "ap", "pa")
+ONLINE = ("l2sgd", "mm", "ap", "pa", "arow")
 
 
 def separable(seed: int, n: int = 40):
@@ -151,6 +151,36 @@ def test_a_pass_is_the_same_sequence_by_sequence(algorithm, order):
         ends.append((w * online.scale, loss))
     assert_allclose(ends[0][0], ends[1][0], rtol=1e-9, atol=1e-12)
     assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-9)
+
+
+def test_defaults_and_stopping_rules_are_those_of_crfsuite():
+    X, y = separable(3)
+    chosen = {name: sc.CRF(algorithm=name).settings() for name in ALGORITHMS}
+    assert {name: settings.epsilon for name, settings in chosen.items() if name != "lbfgs"} == dict.fromkeys(
+        set(ALGORITHMS) - {"lbfgs"}, 0.0
+    )
+    assert chosen["lbfgs"].epsilon == chosen["lbfgs"].delta == 1e-5 and chosen["l2sgd"].delta == 1e-6
+    for algorithm in ("ap", "pa"):  # without an epsilon they make all passes
+        crf = sc.CRF(algorithm=algorithm).fit(X, y)
+        assert crf.n_iter_ == 100 and crf.training_log_[-1]["loss"] == 0.0
+        assert 1 < sc.CRF(algorithm=algorithm, epsilon=1e-3).fit(X, y).n_iter_ < 20
+    crf = sc.CRF(algorithm="arow").fit(X, y)
+    assert 1 < crf.n_iter_ < 100 and "no more mistakes" in crf.message_
+
+
+def test_none_stands_for_the_default():
+    X, y = separable(3)
+    numbers = [name for name in sc.CRF()._parameter_names() if name not in ("order", "engine")]
+    for algorithm in ALGORITHMS:
+        given = {**dict.fromkeys(numbers), "algorithm": algorithm, "max_iterations": 3}
+        wanted = sc.CRF(algorithm=algorithm, max_iterations=3).fit(X, y)
+        assert_array_equal(sc.CRF(**given).fit(X, y).model_.weights, wanted.model_.weights)
+
+
+def test_arow_needs_variances_above_0():
+    for name in ("gamma", "variance"):
+        with pytest.raises(ValueError, match=f"{name} must be a number > 0, got 0"):
+            sc.CRF(algorithm="arow", **{name: 0}).fit(*separable(0))
 
 
 @pytest.mark.parametrize("linesearch", ["MoreThuente", "Backtracking", "StrongBacktracking"])

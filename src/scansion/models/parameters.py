@@ -24,10 +24,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Algorithm", "Parameters", "CheckedSettings", "Settings", "documented", "parameter", "seed", "strengths"]
 
-Algorithm = Literal["lbfgs", "l2sgd", "asgd", "mm", "ap", "pa"]
+Algorithm = Literal["lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow"]
 
 Self = TypeVar("Self")
 Class = TypeVar("Class", bound=type)
+
+# what None stands for, by algorithm ("": the others); CRFsuite's, where it has the algorithm
+_DEFAULTS = {
+    "epsilon": {"lbfgs": 1e-5, "": 0.0},
+    "delta": {"l2sgd": 1e-6, "": 1e-5},
+}
 
 _PLACE = "{parameters}"
 _WIDTH = 108
@@ -110,37 +116,41 @@ class Settings(Parameters):
     _: KW_ONLY
     algorithm: Algorithm = parameter(
         "lbfgs",
-        '{"lbfgs", "l2sgd", "asgd", "mm", "ap", "pa"}',
+        '{"lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow"}',
         "L-BFGS (OWL-QN with c1 > 0), stochastic gradient, the same averaged, max-margin, averaged perceptron, "
-        "passive-aggressive.",
+        "passive-aggressive, adaptive regularisation of weights.",
     )
     c1: float | Sequence[float] | Floats | Mapping[str, float] = parameter(
         0.0,
         "float, or sequence of float",
-        "Strength of the penalty ``c1 |w|_1``, which makes weights 0; a sequence gives one per order (the last "
+        "Strength of the L1 penalty ``c1 |w|_1``, which makes weights 0; a sequence gives one per order (the last "
         "goes on).",
     )
     c2: float | Sequence[float] | Floats | Mapping[str, float] = parameter(
         1.0,
         "float, or sequence of float",
-        "Strength of the penalty ``c2 |w|^2``; a sequence gives one per order (the last goes on).",
+        "Strength of the L2 penalty ``c2 |w|^2``; a sequence gives one per order (the last goes on).",
     )
     max_iterations: int | None = parameter(
         None,
         "int or None",
         "Iterations, or passes over the data; None: until converged (at most 1000 passes of l2sgd, asgd, mm, 100 "
-        "of ap and pa).",
+        "of ap, pa and arow).",
     )
     num_memories: int = parameter(6, "int", "Steps that L-BFGS remembers to estimate the curvature.")
-    epsilon: float = parameter(
-        1e-5,
-        "float",
-        "lbfgs stops when the norm of the gradient is below so many times that of the weights (at least 1); ap and "
-        "pa when the loss of a pass is below so much per sequence.",
+    epsilon: float | None = parameter(
+        None,
+        "float, optional",
+        "lbfgs stops when the norm of the gradient is below so many times that of the weights (at least 1), 1e-5 "
+        "unless given; ap, pa and arow when the loss of a pass is below so much per sequence, 0 unless given: ap and "
+        "pa make all passes, arow stops when there are no mistakes.",
     )
     period: int = parameter(10, "int", "Iterations (passes) over which `delta` is measured; 0: it is not.")
-    delta: float = parameter(
-        1e-5, "float", "lbfgs, l2sgd, asgd and mm stop when `period` iterations lower the loss by less, relative to it."
+    delta: float | None = parameter(
+        None,
+        "float, optional",
+        "lbfgs, l2sgd, asgd and mm stop when `period` iterations lower the loss by less, relative to it; 1e-5 unless "
+        "given, 1e-6 for l2sgd.",
     )
     linesearch: LineSearch = parameter(
         "MoreThuente",
@@ -172,6 +182,8 @@ class Settings(Parameters):
         "Of passive-aggressive: the margin is the square root of the number of wrong labels; False: it is 1.",
     )
     averaging: bool = parameter(True, "bool", "Of passive-aggressive: the weights are the mean of those along the way.")
+    variance: float = parameter(1.0, "float", "Of arow: variance of each weight before training.")
+    gamma: float = parameter(1.0, "float", "Of arow: how slowly variances fall, > 0.")
     n_jobs: int | None = parameter(1, "int", "Threads, -1 for all processors; results do not depend on it.")
     random_state: Any = parameter(
         None, "int, numpy Generator or RandomState, optional", "Seed of the stochastic algorithms and of `sample`."
@@ -183,34 +195,40 @@ class Settings(Parameters):
     )
 
     def checked(self, c1: float | Floats, c2: float | Floats) -> CheckedSettings:
-        """The same as the algorithms take it; ValueError says what is wrong with it. c1, c2: checked strengths."""
-        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(Settings)}
+        """The same as the algorithms take it; ValueError says what is wrong with it. c1, c2: checked strengths.
+
+        None stands for the default, as in sklearn-crfsuite.
+        """
+        given = {field.name: _or_default(self, field) for field in dataclasses.fields(Settings)}
         given["n_jobs"] = checks.jobs(self.n_jobs)
         if self.max_iterations is not None:
             # 0 means no limit, as in CRFsuite
             given["max_iterations"] = checks.count("max_iterations", self.max_iterations, 0) or None
         from scansion.training.optimizers import LineSearch
 
-        _one_of("algorithm", self.algorithm, get_args(Algorithm))
-        _one_of("linesearch", self.linesearch, get_args(LineSearch))
-        _one_of("pa_type", self.pa_type, (0, 1, 2))
+        algorithm = given["algorithm"]
+        _one_of("algorithm", algorithm, get_args(Algorithm))
+        for name, value in _DEFAULTS.items():
+            given[name] = value.get(algorithm, value[""]) if given[name] is None else given[name]
+        _one_of("linesearch", given["linesearch"], get_args(LineSearch))
+        _one_of("pa_type", given["pa_type"], (0, 1, 2))
         for name in ("num_memories", "max_linesearch", "calibration_samples", "calibration_candidates", "patience"):
-            checks.count(name, getattr(self, name), 1)
+            checks.count(name, given[name], 1)
         for name in ("period", "calibration_max_trials"):
-            checks.count(name, getattr(self, name), 0)
+            checks.count(name, given[name], 0)
         for name in ("epsilon", "delta"):
-            _number(name, getattr(self, name), ">= 0", lambda x: x >= 0)
-        for name in ("calibration_eta", "c"):
-            _number(name, getattr(self, name), "> 0", lambda x: x > 0)
-        _number("calibration_rate", self.calibration_rate, "> 1", lambda x: x > 1)
+            _number(name, given[name], ">= 0", lambda x: x >= 0)
+        for name in ("calibration_eta", "c", "variance", "gamma"):
+            _number(name, given[name], "> 0", lambda x: x > 0)
+        _number("calibration_rate", given["calibration_rate"], "> 1", lambda x: x > 1)
         low, high = np.min(c2), np.max(c2)
-        if self.algorithm in ("l2sgd", "asgd", "mm"):
+        if algorithm in ("l2sgd", "asgd", "mm"):
             if low <= 0.0:
-                raise ValueError(f"algorithm={self.algorithm!r} needs c2 > 0, which sets its learning rate; got {low}")
+                raise ValueError(f"algorithm={algorithm!r} needs c2 > 0, which sets its learning rate; got {low}")
             if low != high:
-                raise ValueError(f"algorithm={self.algorithm!r} takes one c2 for all orders, got several; use 'lbfgs'")
-        if self.algorithm != "lbfgs" and np.max(c1) > 0.0:
-            raise ValueError(f"algorithm={self.algorithm!r} has no L1 penalty: set c1=0, or use 'lbfgs'")
+                raise ValueError(f"algorithm={algorithm!r} takes one c2 for all orders, got several; use 'lbfgs'")
+        if algorithm != "lbfgs" and np.max(c1) > 0.0:
+            raise ValueError(f"algorithm={algorithm!r} has no L1 penalty: set c1=0, or use 'lbfgs'")
         given.update(c1=c1, c2=c2, random_state=seed(self.random_state))
         return CheckedSettings(**given)
 
@@ -222,8 +240,15 @@ class CheckedSettings(Settings):
     _: KW_ONLY
     c1: float | Floats = 0.0  # one strength for all weights, or one for each
     c2: float | Floats = 1.0
+    epsilon: float = 1e-5
+    delta: float = 1e-5
     n_jobs: int = 1  # threads
     random_state: int = 0  # the seed
+
+
+def _or_default(given: Any, field: dataclasses.Field[Any]) -> Any:
+    value = getattr(given, field.name)
+    return field.default if value is None else value
 
 
 def strengths(name: str, value: Any) -> float | Floats:

@@ -23,7 +23,7 @@ from scansion.models.flat_model import FlatModel
 from scansion.models.foreign.assemble import Bytes, bounded, decoded, estimator, first_order, ragged
 from scansion.models.weights import row_offsets
 
-__all__ = ["content", "read", "write"]
+__all__ = ["content", "header", "read", "write"]
 
 Words = npt.NDArray[np.uint32]
 
@@ -144,6 +144,16 @@ def content(model: Any) -> bytes:
         raise ValueError(f"the file would have {size} bytes; CRFsuite's files end at {_LARGEST_FILE}")
     header = _HEADER.pack(b"lCRF", size, b"FOMC", 100, 0, n, len(rows), *places)
     return b"".join([header, *chunks])
+
+
+def header(data: bytes) -> dict[str, str]:
+    """What the header of a file says, as CRFsuite writes it out."""
+    magic, size, kind, version, *numbers = _HEADER.unpack_from(data)
+    told = {"magic": magic.decode(), "size": str(size), "type": kind.decode(), "version": str(version)}
+    names = ("num_features", "num_labels", "num_attrs")
+    told |= {name: str(number) for name, number in zip(names, numbers[:3], strict=True)}
+    places = ("off_features", "off_labels", "off_attrs", "off_labelrefs", "off_attrrefs")
+    return told | {name: f"0x{number:X}" for name, number in zip(places, numbers[3:], strict=True)}
 
 
 def _check(model: Any) -> None:
