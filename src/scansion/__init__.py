@@ -48,7 +48,19 @@ _HOME = {
     "levels_from_columns": "scansion.data",
     "load": "scansion.models.files",
 }
-_MODULES = ("data", "demo", "display", "features", "lattice", "metrics", "plot", "pycrfsuite", "reference", "schemes")
+_MODULES = (
+    "data",
+    "demo",
+    "display",
+    "features",
+    "lattice",
+    "metrics",
+    "plot",
+    "pycrfsuite",
+    "reference",
+    "schemes",
+    "sklearn_crfsuite",
+)
 
 __all__ = [
     "BOS",

@@ -82,7 +82,7 @@ class Estimator(Settings):
 
     def _strength(self, name: str) -> float | Floats:
         """c1 or c2, checked."""
-        return strengths(name, getattr(self, name))
+        return strengths(name, self._given(name))
 
     def _named(self, config: Any) -> Any:
         """A configuration with the labels' names."""
@@ -103,7 +103,7 @@ class Estimator(Settings):
 
     # ---- fit ---------------------------------------------------------------------------------------------------
 
-    def fit(self: Self, X: Any, y: Any, *, sample_weight: Any = None, X_dev: Any = None, y_dev: Any = None) -> Self:
+    def fit(self: Self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn the weights.
 
         Parameters
@@ -114,11 +114,11 @@ class Estimator(Settings):
         y : iterable
             One target per sequence. An unknown label is None, one of several a set; None in place of a target: nothing
             is known of the sequence, and it contributes nothing.
-        sample_weight : (B,), optional
-            Weight of each sequence, >= 0.
         X_dev, y_dev : optional
             Development data: `score` on them is logged at each iteration; training stops when it has not risen for
             `patience` iterations, and the best weights are kept.
+        sample_weight : (B,), optional
+            Weight of each sequence, >= 0.
 
         Notes
         -----
@@ -206,7 +206,7 @@ class Estimator(Settings):
             probe.model_ = model.weighted(weights)
             return float(probe.score(inputs, targets))
 
-        return Development(score, self.patience)
+        return Development(score, self._given("patience"))
 
     def _finish(self, model: Any, log: list[dict[str, Any]], loss: float, message: str) -> None:
         self.model_ = model

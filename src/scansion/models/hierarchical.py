@@ -151,7 +151,7 @@ levels_, size_
         return NestedSelection.checked(self)
 
     def _strength(self, name: str) -> float | Floats:
-        values = by_level(self._selection().names, name, getattr(self, name), 0.0 if name == "c1" else 1.0)
+        values = by_level(self._selection().names, name, self._given(name), 0.0 if name == "c1" else 1.0)
         for value in values:
             if not isinstance(strengths(name, value), float):
                 raise ValueError(f"{name} must be a number >= 0, or a dict level -> number, got {value!r}")

@@ -81,6 +81,11 @@ class Parameters:
     def _parameter_names(cls) -> list[str]:
         return [field.name for field in _fields(cls)]
 
+    def _given(self, name: str) -> Any:
+        """A parameter; None stands for its default, as in sklearn-crfsuite."""
+        value = getattr(self, name)
+        return type(self).__dataclass_fields__[name].default if value is None else value  # type: ignore[attr-defined]
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters given to the constructor."""
         return {name: getattr(self, name) for name in self._parameter_names()}
@@ -195,11 +200,8 @@ class Settings(Parameters):
     )
 
     def checked(self, c1: float | Floats, c2: float | Floats) -> CheckedSettings:
-        """The same as the algorithms take it; ValueError says what is wrong with it. c1, c2: checked strengths.
-
-        None stands for the default, as in sklearn-crfsuite.
-        """
-        given = {field.name: _or_default(self, field) for field in dataclasses.fields(Settings)}
+        """The same as the algorithms take it; ValueError says what is wrong with it. c1, c2: checked strengths."""
+        given = {field.name: self._given(field.name) for field in dataclasses.fields(Settings)}
         given["n_jobs"] = checks.jobs(self.n_jobs)
         if self.max_iterations is not None:
             # 0 means no limit, as in CRFsuite
@@ -244,11 +246,6 @@ class CheckedSettings(Settings):
     delta: float = 1e-5
     n_jobs: int = 1  # threads
     random_state: int = 0  # the seed
-
-
-def _or_default(given: Any, field: dataclasses.Field[Any]) -> Any:
-    value = getattr(given, field.name)
-    return field.default if value is None else value
 
 
 def strengths(name: str, value: Any) -> float | Floats:
