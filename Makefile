@@ -22,7 +22,7 @@ endif
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help build demo test lint bench experiments sanitize clean check-tools check-experiments
+.PHONY: help build demo test lint bench compat experiments sanitize clean check-tools check-experiments
 
 help:  ## list the targets
 	@echo "scansion: make <target>, with PYTHON=... to choose the interpreter (3.10 or newer)"
@@ -46,6 +46,10 @@ lint: $(VENV)/.built  ## check style (ruff), formatting (ruff format) and types 
 bench: $(VENV)/.built $(VENV)/.bench  ## time the kernels against other libraries
 	@echo "bench: timing the kernels (benchmarks/kernels.py)"
 	@$(BIN)/python benchmarks/kernels.py $(ARGS)
+
+compat: $(VENV)/.built  ## programs written for CRFsuite, with scansion in its place; packages from PyPI
+	@echo "compat: running the same work with both engines (compat/run.py)"
+	@$(BIN)/python compat/run.py $(ARGS)
 
 experiments: check-experiments $(VENV)/.built $(VENV)/.bench  ## run the experiments on real data
 	@echo "experiments: running python -m experiments"
