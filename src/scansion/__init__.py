@@ -58,6 +58,7 @@ _MODULES = (
     "plot",
     "pycrfsuite",
     "reference",
+    "rules",
     "schemes",
     "sklearn_crfsuite",
 )
