@@ -196,6 +196,7 @@ def test_a_longest_segment_that_cannot_be_learnt():
 
 def test_parameters_of_segments():
     for params, message in (
+        ({"order": "l2sgd"}, "order must be an integer, got 'l2sgd'"),
         ({"max_length": 0}, "max_length must be at least 1, got 0"),
         ({"max_length": 2.5}, "max_length must be an integer, got 2.5"),
         ({"max_length": "by word"}, "max_length must be a number, None or 'by label', got 'by word'"),
@@ -236,7 +237,7 @@ def test_segment_features_need_tokens(semi):
 PARAMETERS = [
     ({"algorithm": "adam"}, f"algorithm must be one of {', '.join(ALGORITHMS)}, got 'adam'"),
     ({"order": -1}, "order must be at least 0, got -1"),
-    ({"order": "l2sgd"}, "order must be an integer, got 'l2sgd'"),
+    ({"order": "second"}, "order must be an integer, got 'second'"),
     ({"order": True}, "order must be an integer, got True"),
     ({"c2": -1.0}, "c2 must be a number >= 0, or one for each order, got -1.0"),
     ({"c1": "a"}, "c1 must be a number >= 0, or one for each order, got 'a'"),

@@ -280,3 +280,51 @@ def test_other_files_are_still_refused(tmp_path: Path) -> None:
             sc.load(tmp_path / "file")
     with pytest.raises(FileNotFoundError):
         sc.load(tmp_path / "none")
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
+def run(*arguments: Any) -> tuple[int, str]:
+    """Exit code and what the command said on standard error."""
+    import contextlib
+    import io
+
+    from scansion.cli import main
+
+    with contextlib.redirect_stderr(io.StringIO()) as error, contextlib.redirect_stdout(io.StringIO()):
+        try:
+            code = main([str(a) for a in arguments])
+        except SystemExit as end:
+            code = int(end.code or 0)
+    return code, error.getvalue()
+
+
+def test_the_command_converts_models(theirs: Path, tmp_path: Path) -> None:
+    ours, again = tmp_path / "ours", tmp_path / "again"
+    assert run("convert", theirs, ours) == (0, "")
+    assert ours.read_bytes()[8:9] == b"{"
+    assert run("convert", ours, again) == (0, "")
+    assert again.read_bytes()[:4] == b"lCRF"
+    assert_same(sc.load(ours), again)
+    assert run("convert", theirs, tmp_path / "copy.crfsuite") == (0, "")
+    assert (tmp_path / "copy.crfsuite").read_bytes()[:4] == b"lCRF"
+    assert run("convert", ours, tmp_path / "other", "--to", "scansion") == (0, "")
+    assert sc.load(tmp_path / "other").state_features_ == sc.load(theirs).state_features_
+    for arguments, wanted, message in (
+        ((theirs,), 2, "name the file to write"),
+        ((theirs, ours, "--to", "jsonl"), 2, "--to scansion or --to crfsuite"),
+        ((FOLDER / "columns.txt", ours, "--to", "scansion"), 2, "holds none"),
+        ((FOLDER / "wapiti.model", again, "--to", "crfsuite"), 1, "single labels"),
+    ):
+        code, said = run("convert", *arguments)
+        assert code == wanted and message in said
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_command_tags_columns_with_models(name: str, tmp_path: Path) -> None:
+    assert run("tag", FOLDER / name, FOLDER / "columns.txt", "-o", tmp_path / "tagged") == (0, "")
+    rows = [line.split() for line in (tmp_path / "tagged").read_text(encoding="utf-8").splitlines()]
+    told = answers("wapiti.answers" if "wapiti" in name else "crfpp.answers")
+    wanted = [cells[1] if "wapiti" in name else cells[3].split("/")[0] for _, lines in told for cells in lines]
+    assert [row[-1] for row in rows if row] == wanted

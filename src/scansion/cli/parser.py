@@ -283,7 +283,9 @@ def _inspect(parser: argparse.ArgumentParser) -> None:
 
 
 def _convert(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="IN", help="the file to read, gzip or plain; - for standard input")
+    parser.add_argument(
+        "source", metavar="IN", help="the file to read, gzip or plain; - for standard input; or a model of any tool"
+    )
     parser.add_argument(
         "target", nargs="?", default="-", metavar="OUT", help="the file to write (default: standard output)"
     )
@@ -295,7 +297,12 @@ def _convert(parser: argparse.ArgumentParser) -> None:
     _columns(group)
     group.add_argument("--no-labels", action="store_true", help="there are no labels")
     group = parser.add_argument_group("what is written")
-    group.add_argument("--to", dest="target_format", choices=FORMATS, help="by its name unless given")
+    group.add_argument(
+        "--to",
+        dest="target_format",
+        choices=(*FORMATS, "scansion"),
+        help="by its name unless given; of a model: crfsuite or scansion",
+    )
     group.add_argument("--to-scheme", choices=SCHEMES[1:], help="rewrite the labels; default: as they are")
     group.add_argument("--spans", action="store_true", help="jsonl: spans in place of labels")
     group.add_argument("-t", "--template", metavar="FILE", help="make attributes by a template (for crfsuite)")

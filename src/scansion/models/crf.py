@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from scansion.models import engines
 from scansion.models.estimator import Problem, cut
 from scansion.models.flat_estimator import FlatEstimator
 from scansion.models.inputs import Inputs
-from scansion.models.parameters import documented, parameter
+from scansion.models.parameters import Algorithm, documented, parameter
 
 if TYPE_CHECKING:
     from scansion.pycrfsuite import Tagger
@@ -96,7 +96,7 @@ class CRF(FlatEstimator):
     _kind: ClassVar[str] = "crf"
 
     def __post_init__(self) -> None:
-        if isinstance(self.order, str):  # sklearn-crfsuite's first parameter is the algorithm
+        if isinstance(self.order, str) and self.order in get_args(Algorithm):  # sklearn-crfsuite's first parameter
             self.algorithm, self.order = self.order, 1
 
     def fit(self: Self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None, *, sample_weight: Any = None) -> Self:

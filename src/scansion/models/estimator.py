@@ -503,6 +503,8 @@ class Estimator(Settings):
         if format == "crfsuite":
             from scansion.models.foreign import crfsuite
 
+            if self.rules is not None:
+                raise ValueError("CRFsuite's files hold no rules: set rules=None to save the model without them")
             crfsuite.write(self._model, path)
             return
         arrays, metadata = pack(self._model)

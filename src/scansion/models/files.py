@@ -9,7 +9,7 @@ from typing import Any
 from scansion import model_file
 from scansion.models.foreign import HEAD, tool_of
 
-__all__ = ["load"]
+__all__ = ["load", "maker"]
 
 # kind -> module and class, loaded when a file needs it
 _KINDS = {
@@ -39,8 +39,8 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, encoding: str | No
     ModelFileError
         If the file is damaged, not a model, or of a newer version; the message says which.
     """
-    tool = _tool(path)
-    if tool is not None:
+    tool = maker(path)
+    if tool not in (None, "scansion"):
         return _foreign(tool, path, encoding)
     stored = model_file.read(path, mmap=mmap)
     if stored.kind == "dataset":
@@ -58,16 +58,16 @@ def load(path: str | os.PathLike[str], *, mmap: bool = False, encoding: str | No
         raise model_file.ModelFileError(f"{os.fspath(path)}: {error}") from error
 
 
-def _tool(path: str | os.PathLike[str]) -> str | None:
-    """The tool whose model a file holds, if it is another one's."""
+def maker(path: str | os.PathLike[str]) -> str | None:
+    """The tool whose model or data set a file holds, by its content: "scansion", or a module of `foreign`."""
     if not os.path.isfile(path):
         return None
     with open(path, "rb") as file:
         head = file.read(HEAD)
-        return None if model_file.PREFIX in head else tool_of(head, os.fstat(file.fileno()).st_size)
+        return "scansion" if model_file.PREFIX in head else tool_of(head, os.fstat(file.fileno()).st_size)
 
 
-def _foreign(tool: str, path: str | os.PathLike[str], encoding: str | None) -> Any:
+def _foreign(tool: str | None, path: str | os.PathLike[str], encoding: str | None) -> Any:
     """The model of another tool."""
     if encoding is not None:
         "".encode(encoding)  # LookupError: there is no such encoding

@@ -25,21 +25,21 @@ class CRF(crf.CRF):
     `fit`; `size_` is the size in bytes of CRFsuite's file of the model.
     """
 
-    def predict(self, X: Any, constraints: Any = None) -> Any:
+    def predict(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """As of `scansion.CRF`, in an array of objects."""
-        return _array(super().predict(X, constraints))
+        return _array(super().predict(X, *args, **kwargs))
 
-    def predict_single(self, x: Any) -> Any:
+    def predict_single(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """The most probable labels of one sequence, a list."""
-        return super().predict([x])[0]
+        return super().predict([x], None, *args, **kwargs)[0]
 
-    def predict_marginals_single(self, x: Any) -> Any:
+    def predict_marginals_single(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         """Label probabilities of one sequence, a list."""
-        return super().predict_marginals([x])[0]
+        return super().predict_marginals([x], None, *args, **kwargs)[0]
 
-    def predict_marginals(self, X: Any, constraints: Any = None) -> Any:
+    def predict_marginals(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """As of `scansion.CRF`, in an array of objects."""
-        return _array(super().predict_marginals(X, constraints))
+        return _array(super().predict_marginals(X, *args, **kwargs))
 
     def __getattribute__(self, name: str) -> Any:
         if name in _NONE_BEFORE_FIT and not self.__sklearn_is_fitted__():
