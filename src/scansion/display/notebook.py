@@ -97,7 +97,9 @@ def estimator_html(estimator: Any) -> str:
         facts += f", loss {number(estimator.loss_, 6)} after {estimator.n_iter_} iterations"
     report = estimator.report(top=5)
     folded = element("details", element("summary", "What it has learnt"), report.body)
-    return Page(report.title, join([element("p", element("code", repr(estimator))), element("p", facts), folded]))._repr_html_()
+    return Page(
+        report.title, join([element("p", element("code", repr(estimator))), element("p", facts), folded])
+    )._repr_html_()
 
 
 # ---- lattices --------------------------------------------------------------------------------------------------------

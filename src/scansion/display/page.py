@@ -30,7 +30,7 @@ def _style() -> Markup:
 def _style_among_others() -> Markup:
     """The styles for a place that has styles of its own: those are undone first, then ours count for more."""
     # SVG keeps its colours in attributes, which "revert" would take away
-    undone = ".scansion" * 5 + " :where(:not(svg, svg *, style, script)) { all: revert; }\n"
+    undone = ".scansion" * 5 + " :where(:not(svg):not(svg *):not(style):not(script)) { all: revert; }\n"
     ours = (_asset("page.css") + palette.style()).replace(".scansion", ".scansion" * 6)
     return element("style", Markup(undone + ours))
 
