@@ -32,15 +32,27 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from functools import cache
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from scansion.segments import Segment
 
-__all__ = ["SCHEMES", "Segment", "Transitions", "convert", "covered", "detect", "encode", "segments", "transitions"]
+__all__ = [
+    "SCHEMES",
+    "Neighbours",
+    "Segment",
+    "Transitions",
+    "convert",
+    "covered",
+    "detect",
+    "encode",
+    "neighbours",
+    "scheme_name",
+    "segments",
+    "transitions",
+]
 
 SCHEMES = ("iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain", "conlleval")
 
@@ -331,6 +343,62 @@ def detect(
     return best
 
 
+class Neighbours(NamedTuple):
+    """What a scheme says of two labels side by side; the last row (column) stands for the begin (end) of a sequence.
+
+    Attributes
+    ----------
+    types : list of str
+        The types of segments.
+    type_of : int (L,)
+        The type of each label, -1 outside.
+    begins : bool (L + 1, L)
+        A segment begins with the second label.
+    valid : bool (L + 1, L + 1)
+        `encode` may write the two labels so.
+    """
+
+    types: list[str]
+    type_of: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.bool_]
+    valid: npt.NDArray[np.bool_]
+
+
+def neighbours(
+    labels: Iterable[Any], scheme: str, *, suffix: bool = False, delimiter: str = "-", outside: Any = None
+) -> Neighbours:
+    """How distinct labels of a tag scheme read side by side; ValueError for a label that is not of the scheme."""
+    name = scheme_name(scheme)
+    sequence = _as_list(labels)
+    if name not in _ROLES:
+        raise ValueError(f"scheme {name!r} has no tags of its own; choose one of {', '.join(_ROLES)}")
+    outside = "O" if outside is None else outside
+    parsed = [*_parse(sequence, name, suffix, _delimiter(delimiter), outside), ("O", "")]  # the last: begin and end
+    role = np.array([tag for tag, _ in parsed])
+    types = list(dict.fromkeys(kind for tag, kind in parsed if tag != "O"))
+    kind = np.array([types.index(kind) if tag != "O" else -1 for tag, kind in parsed], np.int64)
+    inside, alike = kind >= 0, kind[:, None] == kind
+    closes, opens = np.isin(role, ("E", "S")), np.isin(role, ("B", "S"))
+    both = inside[:, None] & inside
+    boundary = both & (~alike | closes[:, None] | opens)
+    begins = inside & (~inside[:, None] | boundary)
+    ends = inside[:, None] & (~inside | boundary)
+    touches = both & alike
+    right = {"iob1": begins & touches, "ioe1": True, "ioe2": True}.get(name, begins)  # where the second must open
+    left = {"ioe1": ends & touches, "iob1": True, "iob2": True}.get(name, ends)  # where the first must close
+    valid = np.ones(begins.shape, np.bool_)
+    if right is not True:
+        valid &= ~inside | (opens == right)
+    if left is not True:
+        valid &= ~inside[:, None] | (closes[:, None] == left)
+    return Neighbours(types, kind[:-1], begins[:, :-1], valid)
+
+
+def scheme_name(scheme: str) -> str:
+    """The name of a scheme, one of `SCHEMES`, from that or another of its names."""
+    return _scheme(scheme)
+
+
 class Transitions(NamedTuple):
     """Which labels may follow each other: scores 0 and, where they may not, -inf, for chains of given scores.
 
@@ -372,42 +440,12 @@ def transitions(
     array([1, 2])
     """
     name, names = _scheme(scheme), _as_list(labels)
-    size = len(names)
-    result = Transitions(*(np.zeros(shape) for shape in ((size, size), size, size)))
     if name == "plain":
-        return result
+        return Transitions(*(np.zeros(shape) for shape in ((len(names), len(names)), len(names), len(names))))
     if name == "conlleval":
         raise ValueError("scheme 'conlleval' reads tags of any scheme and allows everything; name one of the others")
-    outside = "O" if outside is None else outside
-    _parse(names, name, suffix, _delimiter(delimiter), outside)  # raises for labels of another scheme
-    parts = [("O", "") if y == outside else _split(y, suffix, delimiter) for y in names]
-    seen = _neighbours(name)
-    for i, (tag, kind) in enumerate(parts):
-        result.start[i] = 0.0 if (None, tag, False) in seen else -np.inf
-        result.end[i] = 0.0 if (tag, None, False) in seen else -np.inf
-        for j, (after, other) in enumerate(parts):
-            same = kind == other and "O" not in (tag, after)
-            result.transition[i, j] = 0.0 if (tag, after, same) in seen else -np.inf
-    return result
-
-
-@cache
-def _neighbours(scheme: str) -> frozenset[tuple[str | None, str | None, bool]]:
-    """Tags that `encode` writes side by side, None at the ends, and whether both are of one type.
-
-    Read off all ways to cut four tokens into segments of two types and gaps: what stands beside a tag depends on its
-    own segment and on the neighbouring one, of which two tokens are enough.
-    """
-    found: set[tuple[str | None, str | None, bool]] = set()
-    for cuts in product((False, True), repeat=3):
-        bounds = [0, *(t + 1 for t, cut in enumerate(cuts) if cut), 4]
-        spans = list(zip(bounds[:-1], bounds[1:], strict=True))
-        for kinds in product(("a", "b", None), repeat=len(spans)):
-            some = [Segment(u, v, kind) for (u, v), kind in zip(spans, kinds, strict=True) if kind is not None]
-            tags = [(None, ""), *(_split(y, False, "-") for y in encode(some, 4, scheme)), (None, "")]
-            for (tag, kind), (after, other) in zip(tags, tags[1:], strict=False):
-                found.add((tag, after, kind == other != ""))
-    return frozenset(found)
+    scores = np.where(neighbours(names, name, suffix=suffix, delimiter=delimiter, outside=outside).valid, 0.0, -np.inf)
+    return Transitions(scores[:-1, :-1].copy(), scores[-1, :-1].copy(), scores[:-1, -1].copy())
 
 
 def _scheme(scheme: str) -> str:
