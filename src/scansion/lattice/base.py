@@ -55,6 +55,9 @@ class Batch(ABC, Generic[Config, Marginals]):
     def __len__(self) -> int:
         return len(self._core.offsets) - 1
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} sequences, {self.offsets[-1]} positions, {self.n_labels} labels)"
+
     # ---- what the kinds differ in ------------------------------------------------------------------------------
 
     @abstractmethod

@@ -13,6 +13,7 @@ from scansion import _checks as checks
 from scansion._checks import Ints
 from scansion.data.dataset import gather
 from scansion.models import engines
+from scansion.models.answers import Answers
 from scansion.models.estimator import Problem, cut
 from scansion.models.flat_estimator import FlatEstimator
 from scansion.models.inputs import Inputs
@@ -188,7 +189,7 @@ class CRF(FlatEstimator):
         inputs = self._inputs(X)
         names = np.empty(self._model.n_labels, object)
         names[:] = self._model.labels  # labels may be tuples, which np.array would spread
-        return cut(names[self._best(inputs, constraints, rules)].tolist(), inputs.data.offsets)
+        return Answers(cut(names[self._best(inputs, constraints, rules)].tolist(), inputs.data.offsets))
 
     def _named(self, config: Any) -> list[Any]:
         labels = self._model.labels

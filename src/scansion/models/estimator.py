@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,7 +22,8 @@ from scansion._checks import Floats, Ints
 from scansion.data import Knowledge, encode
 from scansion.features.spans import readable, span_attributes
 from scansion.formats.reading import Reading
-from scansion.models.inputs import Inputs
+from scansion.models.answers import Answers
+from scansion.models.inputs import Inputs, columns_of
 from scansion.models.packing import json_value, pack, storable
 from scansion.models.parameters import CheckedSettings, Settings, seed, strengths
 from scansion.models.weights import Feature, Level, Model, carry_over
@@ -74,6 +75,7 @@ class Estimator(Settings):
     loss_: float
     message_: str
     n_iter_: int
+    n_features_in_: int | None = None  # columns of the arrays in training; None: these were no arrays
     reading_: Reading | None = None  # how files become X and y, where the command trained the model
 
     # ---- what the kinds differ in ------------------------------------------------------------------------------
@@ -133,6 +135,7 @@ class Estimator(Settings):
         settings = self.settings()
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev must be given together")
+        columns = columns_of(X)
         model, objective = self.problem(X, y, sample_weight)
         settings.c1, settings.c2 = model.by_weight(settings.c1), model.by_weight(settings.c2)
         progress = Progress(self.verbose, settings.max_iterations)
@@ -141,6 +144,7 @@ class Estimator(Settings):
             learnt = learn(objective, learnt.weights, settings, self._development(model, X_dev, y_dev), progress)
         progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
         self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
+        self.n_features_in_ = columns
         return self
 
     def settings(self) -> CheckedSettings:
@@ -163,6 +167,7 @@ class Estimator(Settings):
             raise ValueError("X is empty: there is nothing to learn from")
         weight = _sequence_weights(sample_weight, len(data))
         known, labels = selection.encode(y, data.lengths, before, selection.bounds(), extend=True)
+        self._check_labels(labels[-1])
         levels = selection.levels(labels, known, old)
         inputs = Inputs(data, self._spans(X, selection, levels, frozen=False))
         model = selection.select(inputs, known, levels, data.vocabulary)
@@ -174,6 +179,9 @@ class Estimator(Settings):
         if self.train_with_rules:
             objective = self._objective_under_rules(model, inputs, known, weight)
         return Problem(model, objective)
+
+    def _check_labels(self, labels: Sequence[Any]) -> None:
+        """Warn of labels that are not what they seem to be."""
 
     def _objective_under_rules(self, model: Any, inputs: Inputs, known: Knowledge, weight: Floats | None) -> Any:
         from scansion.rules.training import RestrictedObjective
@@ -264,6 +272,9 @@ class Estimator(Settings):
         if isinstance(X, Inputs):
             return X
         model, selection = self._model, self._selection()
+        columns, wanted = columns_of(X) if self.n_features_in_ is not None else None, self.n_features_in_
+        if columns is not None and columns != wanted:
+            raise ValueError(f"X has {columns} columns, but the model was trained on arrays of {wanted}")
         X = readable(X) if any(selection.functions) else X
         data = encode(X, model.vocabulary, frozen=True)
         return Inputs(data, self._spans(X, selection, model.levels, frozen=True))
@@ -345,7 +356,7 @@ class Estimator(Settings):
         rules : Rule, text, or sequence of them, optional
             What the answer must keep, in place of the parameter `rules` (an empty list: nothing); see `scansion.rules`.
         """
-        return self.ask(X, self._answers, constraints, rules)
+        return Answers(self.ask(X, self._answers, constraints, rules))
 
     def predict_single(self, x: Any, rules: Any = None) -> Any:
         """The most probable configuration of one sequence."""
@@ -482,8 +493,12 @@ class Estimator(Settings):
         return page
 
     def _repr_html_(self) -> str | None:
-        """A short report for notebooks; nothing before fit, where the plain form serves."""
-        return self.report(top=5)._repr_html_() if self.__sklearn_is_fitted__() else None
+        """A summary for notebooks with the report folded; nothing before fit, where the plain form serves."""
+        if not self.__sklearn_is_fitted__():
+            return None
+        from scansion.display.notebook import estimator_html
+
+        return estimator_html(self)
 
     # ---- files -------------------------------------------------------------------------------------------------
 
@@ -511,6 +526,8 @@ class Estimator(Settings):
         metadata["parameters"] = {k: json_value(v) for k, v in self.get_params().items() if storable(v)}
         metadata["loss"] = self.loss_ if math.isfinite(self.loss_) else None
         metadata["message"] = self.message_
+        if self.n_features_in_ is not None:
+            metadata["columns"] = self.n_features_in_
         if self.reading_ is not None:
             metadata["reading"] = self.reading_.to_json()
         model_file.write(path, self._kind, metadata, arrays)
@@ -527,6 +544,10 @@ class Estimator(Settings):
         value = loss if isinstance(loss, float) else math.nan
         estimator._finish(model, [], value, str(message))
         estimator.reading_ = _stored_reading(stored)
+        columns = stored.metadata.get("columns")
+        if columns is not None and (type(columns) is not int or columns < 0):
+            raise model_file.ModelFileError(f"the model file says {columns!r} columns, which is no number of them")
+        estimator.n_features_in_ = columns
         return estimator
 
     # ---- scikit-learn ------------------------------------------------------------------------------------------
