@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
@@ -139,6 +140,8 @@ class Estimator(Settings):
         learnt = learn(objective, model.weights, settings, self._development(model, X_dev, y_dev), progress)
         while self.train_with_rules and objective.take(learnt.weights):  # type: ignore[attr-defined]
             learnt = learn(objective, learnt.weights, settings, self._development(model, X_dev, y_dev), progress)
+        if self.train_with_rules:
+            learnt.message += objective.remark()  # type: ignore[attr-defined]
         progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
         self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
         return self
@@ -326,6 +329,8 @@ class Estimator(Settings):
                 batch = batch.restrict(compiled)
             try:
                 answers.extend(question(batch))
+                if compiled is not None:
+                    _tell_left_out(batch, compiled)
             except ValueError:
                 numbers = np.arange(first, first + len(batch))
                 _check_possible(model, batch, numbers, "constraints" if constraints is not None else "X")
@@ -534,6 +539,18 @@ class Estimator(Settings):
         return hasattr(self, "model_")
 
 
+def _tell_left_out(batch: Any, rules: RuleSet) -> None:
+    """Warn if sums left out more of the rules than they should."""
+    found = batch._core.left_out_so_far
+    if found is not None and (found > rules.tolerance).any():
+        warnings.warn(
+            f"{int((found > rules.tolerance).sum())} sequences break rules that sums had to leave out, with a "
+            f"probability of up to {found.max():.2g}: probabilities are off by at most twice that",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
 def _check_possible(model: Any, batch: Any, numbers: Ints, name: str) -> None:
     """Raise if nothing is possible for a sequence; numbers (B,) of the sequences in what has this name."""
     core = batch._core
@@ -551,8 +568,10 @@ def _stored_rules(parameters: dict[str, Any]) -> dict[str, Any]:
     if told is None:
         return {}
     try:
+        if not isinstance(told, (str, list)):
+            raise ValueError(f"they are of type {type(told).__name__}")
         return {"rules": parse(told) if isinstance(told, str) else [parse(one) for one in told]}
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise model_file.ModelFileError(f"the model file has rules that cannot be read: {error}") from error
 
 
