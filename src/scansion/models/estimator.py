@@ -28,7 +28,7 @@ from scansion.models.packing import json_value, pack, storable
 from scansion.models.parameters import CheckedSettings, Settings, seed, strengths
 from scansion.models.weights import Feature, Level, Model, carry_over
 from scansion.rules.compile import RuleSet, given_rules
-from scansion.rules.expressions import parse
+from scansion.rules.expressions import Rule, parse
 
 if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.display import Page
@@ -431,6 +431,21 @@ class Estimator(Settings):
         """The lattice of one sequence; see `lattices`."""
         lattice: Lattice[Any, Any] = self.lattices([x], rules=rules)[0]
         return lattice
+
+    def broken_rules(self, y: Any, rules: Any = None) -> list[list[Rule]]:
+        """The rules that answers (or complete targets) break, for each sequence; rules as in `predict`."""
+        compiled = self._rule_set(rules)
+        if compiled is None:
+            return [[] for _ in y]
+        numbers = [{label: i for i, label in enumerate(level.labels)} for level in self.levels_]
+
+        def levels(answer: Any) -> list[Any]:
+            if self.segments_:
+                return self.by_level(answer)
+            return [[(t, t + 1, label) for t, label in enumerate(answer)]]
+
+        # of nested models, level 0 is the root
+        return [compiled.broken_by_levels(levels(answer), numbers, self._kind == "hierarchical") for answer in y]
 
     # ---- what was learnt ---------------------------------------------------------------------------------------
 

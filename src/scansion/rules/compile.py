@@ -185,6 +185,22 @@ class RuleSet:
         """The words that break a rule."""
         return np.flatnonzero(self.broken(labels, offsets).any(axis=0))
 
+    def broken_by_levels(self, answer: Sequence[Any], numbers: Sequence[dict[Any, int]], root: bool) -> list[Rule]:
+        """The rules that an answer breaks: the segments of each level, the top one first.
+
+        numbers: of the labels of each level; root: parts count levels from a root above the top one.
+        """
+        found = []
+        for part in self.parts:
+            at = part.level - root
+            number = numbers[at]
+            level = answer[at]
+            outer = answer[part.within - root] if part.within else [(0, len(level) and level[-1][1], None)]
+            words = [[number[y] for start, _, y in level if begin <= start < end] for begin, end, _ in outer]
+            if not all(part.machine.accepts(word) for word in words):
+                found.append(part.rule)
+        return found
+
     def product(self, taken: tuple[int, ...], most: int | None = None) -> Automaton:
         """The automaton of some of the parts, all of one level."""
         if taken not in self._products:

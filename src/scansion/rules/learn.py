@@ -44,7 +44,7 @@ class Proposal:
 
 
 def learn(
-    y: Iterable[Any], confidence: float = 1.0, *, support: int = 10, scheme: str | None = None, level: Any = None
+    y: Iterable[Any], confidence: Any = 1.0, *, support: int = 10, scheme: str | None = None, level: Any = None
 ) -> list[Proposal]:
     """Rules that hold in the targets of training, best supported first.
 

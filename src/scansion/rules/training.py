@@ -23,9 +23,9 @@ from scansion.training.objective import Sum
 
 __all__ = ["RestrictedObjective"]
 
-_TOLERANCE = 1e-4
+_TOLERANCE = 1e-3
 _FEW_STATES = 32  # of a product that is taken as it is
-_MOST_STATES = 1000  # of the products of single sequences
+_MOST_STATES = 300  # of the products of single sequences
 
 
 class RestrictedObjective:
