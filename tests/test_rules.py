@@ -1,6 +1,9 @@
 """The language of rules and its automata, against what rules mean word by word."""
 
+import doctest
+import importlib
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -270,3 +273,23 @@ def test_rules_are_learnt_from_segments_levels_and_tags():
 def test_data_that_rules_cannot_be_learnt_from(y, options, message):
     with pytest.raises(ValueError, match=message):
         rules.learn(y, **options)
+
+
+# Documentation ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_runs_and_its_pictures_are_drawn_by_the_code():
+    pages = Path(__file__).parents[1] / "docs" / "concepts"
+    assert doctest.testfile(str(pages / "rules.md"), module_relative=False, encoding="utf-8").failed == 0
+    once = rules.at_most_once("StreetName").svg(["Number", "StreetName", "City", "Zip"])
+    assert (pages / "rules-once.svg").read_text() == once + "\n"
+    fields = ["author", "title", "journal", "volume", "publisher", "date"]
+    regular = rules.regular("author+ title (journal volume? | publisher) date").svg(fields, runs=False)
+    assert (pages / "rules-regular.svg").read_text() == regular + "\n"
+    assert regular.count('class="ring"') == 1 and "publisher" in regular
+
+
+@pytest.mark.parametrize("module", ["expressions", "learn"])
+def test_docstrings(module):
+    found = doctest.testmod(importlib.import_module(f"scansion.rules.{module}"))
+    assert found.failed == 0 and found.attempted > 0
