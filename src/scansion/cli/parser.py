@@ -239,6 +239,8 @@ def _train(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--scheme", choices=SCHEMES, default="auto", help="how labels mark segments (default: guessed)")
     group.add_argument("--partial", action="store_true", help="labels may be unknown, '?', or one of several, 'A|B'")
+    _rules(group)
+    group.add_argument("--train-with-rules", action="store_true", help="learn under the rules as well")
     group = parser.add_argument_group("features")
     group.add_argument("-t", "--template", metavar="FILE", help="a template of CRF++, or patterns of Wapiti")
     group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
@@ -273,6 +275,14 @@ def _train(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
 
 
+def _rules(group: Any) -> None:
+    """Options that give rules."""
+    group.add_argument("--rules", action="append", default=[], metavar="FILE", help="rules to keep, one a line")
+    group.add_argument(
+        "--rule", action="append", default=[], metavar="TEXT", help="a rule to keep, as 'at_most_once(StreetName)'"
+    )
+
+
 def _tag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="what train wrote")
     parser.add_argument(
@@ -293,6 +303,7 @@ def _tag(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the file's labels are known: keep them; '?' is unknown, 'A|B' one of these",
     )
+    _rules(group)
     group.add_argument(
         "--compressed", action="store_true", help="the labels that a sequence goes through, and not where"
     )

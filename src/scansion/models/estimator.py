@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
@@ -28,7 +29,7 @@ from scansion.models.packing import json_value, pack, storable
 from scansion.models.parameters import CheckedSettings, Settings, seed, strengths
 from scansion.models.weights import Feature, Level, Model, carry_over
 from scansion.rules.compile import RuleSet, given_rules
-from scansion.rules.expressions import parse
+from scansion.rules.expressions import Rule, parse
 
 if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.display import Page
@@ -142,6 +143,8 @@ class Estimator(Settings):
         learnt = learn(objective, model.weights, settings, self._development(model, X_dev, y_dev), progress)
         while self.train_with_rules and objective.take(learnt.weights):  # type: ignore[attr-defined]
             learnt = learn(objective, learnt.weights, settings, self._development(model, X_dev, y_dev), progress)
+        if self.train_with_rules:
+            learnt.message += objective.remark()  # type: ignore[attr-defined]
         progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
         self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
         self.n_features_in_ = columns
@@ -337,6 +340,8 @@ class Estimator(Settings):
                 batch = batch.restrict(compiled)
             try:
                 answers.extend(question(batch))
+                if compiled is not None:
+                    _tell_left_out(batch, compiled)
             except ValueError:
                 numbers = np.arange(first, first + len(batch))
                 _check_possible(model, batch, numbers, "constraints" if constraints is not None else "X")
@@ -437,6 +442,21 @@ class Estimator(Settings):
         """The lattice of one sequence; see `lattices`."""
         lattice: Lattice[Any, Any] = self.lattices([x], rules=rules)[0]
         return lattice
+
+    def broken_rules(self, y: Any, rules: Any = None) -> list[list[Rule]]:
+        """The rules that answers (or complete targets) break, for each sequence; rules as in `predict`."""
+        compiled = self._rule_set(rules)
+        if compiled is None:
+            return [[] for _ in y]
+        numbers = [{label: i for i, label in enumerate(level.labels)} for level in self.levels_]
+
+        def levels(answer: Any) -> list[Any]:
+            if self.segments_:
+                return self.by_level(answer)
+            return [[(t, t + 1, label) for t, label in enumerate(answer)]]
+
+        # of nested models, level 0 is the root
+        return [compiled.broken_by_levels(levels(answer), numbers, self._kind == "hierarchical") for answer in y]
 
     # ---- what was learnt ---------------------------------------------------------------------------------------
 
@@ -570,6 +590,18 @@ class Estimator(Settings):
         return hasattr(self, "model_")
 
 
+def _tell_left_out(batch: Any, rules: RuleSet) -> None:
+    """Warn if sums left out more of the rules than they should."""
+    found = batch._core.left_out_so_far
+    if found is not None and (found > rules.tolerance).any():
+        warnings.warn(
+            f"{int((found > rules.tolerance).sum())} sequences break rules that sums had to leave out, with a "
+            f"probability of up to {found.max():.2g}: probabilities are off by at most twice that",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
 def _check_possible(model: Any, batch: Any, numbers: Ints, name: str) -> None:
     """Raise if nothing is possible for a sequence; numbers (B,) of the sequences in what has this name."""
     core = batch._core
@@ -587,8 +619,10 @@ def _stored_rules(parameters: dict[str, Any]) -> dict[str, Any]:
     if told is None:
         return {}
     try:
+        if not isinstance(told, (str, list)):
+            raise ValueError(f"they are of type {type(told).__name__}")
         return {"rules": parse(told) if isinstance(told, str) else [parse(one) for one in told]}
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise model_file.ModelFileError(f"the model file has rules that cannot be read: {error}") from error
 
 

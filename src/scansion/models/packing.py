@@ -18,6 +18,7 @@ from scansion.data import Vocabulary
 from scansion.model_file import ModelFile, ModelFileError
 from scansion.models.weights import Block, Level, row_offsets
 from scansion.rules.expressions import Rule
+from scansion.rules.learn import Proposal
 
 __all__ = ["LARGEST", "json_value", "pack", "storable", "unpack"]
 
@@ -29,7 +30,7 @@ def storable(value: Any) -> bool:
     """Whether a parameter can stand in a file."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
-    if isinstance(value, Rule):
+    if isinstance(value, (Rule, Proposal)):
         return True
     if isinstance(value, (list, tuple)):
         return all(storable(v) for v in value)
@@ -42,7 +43,7 @@ def json_value(value: Any) -> Any:
     """The same in JSON's types: lists in place of tuples and arrays, text in place of rules."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
-    if isinstance(value, Rule):
+    if isinstance(value, (Rule, Proposal)):
         return str(value)
     if isinstance(value, (list, tuple)):
         return [json_value(v) for v in value]
