@@ -20,13 +20,13 @@ import numpy as np
 from scansion import _checks as checks
 from scansion import model_file
 from scansion._checks import Floats, Ints
-from scansion.data import Knowledge, encode
+from scansion.data import Dataset, Knowledge, encode
 from scansion.features.spans import readable, span_attributes
 from scansion.formats.reading import Reading
 from scansion.models.answers import Answers
-from scansion.models.inputs import Inputs, columns_of
+from scansion.models.inputs import INTERCEPT, Inputs, columns_of, with_intercept
 from scansion.models.packing import json_value, pack, storable
-from scansion.models.parameters import CheckedSettings, Settings, seed, strengths
+from scansion.models.parameters import CheckedSettings, Settings, Strength, seed, strengths
 from scansion.models.weights import Feature, Level, Model, carry_over
 from scansion.rules.compile import RuleSet, given_rules
 from scansion.rules.expressions import Rule, parse
@@ -34,8 +34,10 @@ from scansion.rules.expressions import Rule, parse
 if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.display import Page
     from scansion.lattice.base import Lattice
+    from scansion.training.coordinates import Coordinates
     from scansion.training.learn import Development
     from scansion.training.objective import Objective
+    from scansion.training.penalty import Penalty
 
 __all__ = ["Estimator", "NotFittedError", "Problem", "cut", "not_fitted"]
 
@@ -85,7 +87,7 @@ class Estimator(Settings):
         """The parameters that choose labels and features, checked."""
         raise NotImplementedError
 
-    def _strength(self, name: str) -> float | Floats:
+    def _strength(self, name: str) -> Strength:
         """c1 or c2, checked."""
         return strengths(name, self._given(name))
 
@@ -138,17 +140,36 @@ class Estimator(Settings):
             raise ValueError("X_dev and y_dev must be given together")
         columns = columns_of(X)
         model, objective = self.problem(X, y, sample_weight)
-        settings.c1, settings.c2 = model.by_weight(settings.c1), model.by_weight(settings.c2)
+        penalty, coordinates = self._penalty(model, settings, objective)
         progress = Progress(self.verbose, settings.max_iterations)
-        learnt = learn(objective, model.weights, settings, self._development(model, X_dev, y_dev), progress)
+
+        def learnt_from(weights: Floats) -> Any:
+            development = self._development(model, X_dev, y_dev)
+            return learn(objective, weights, settings, penalty, coordinates, development, progress)
+
+        learnt = learnt_from(model.weights)
         while self.train_with_rules and objective.take(learnt.weights):  # type: ignore[attr-defined]
-            learnt = learn(objective, learnt.weights, settings, self._development(model, X_dev, y_dev), progress)
+            learnt = learnt_from(learnt.weights)
         if self.train_with_rules:
             learnt.message += objective.remark()  # type: ignore[attr-defined]
         progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
         self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
         self.n_features_in_ = columns
         return self
+
+    @staticmethod
+    def _penalty(model: Any, settings: CheckedSettings, objective: Any) -> tuple[Penalty, Coordinates | None]:
+        """What large weights cost, and the coordinates for the optimiser: in units of the features."""
+        from scansion.models.penalties import by_weight, walk
+        from scansion.models.units import units
+        from scansion.training.penalty import Penalty
+
+        coordinates, factor = units(model, objective.inputs)
+        c1, c2 = by_weight(model, settings.c1, 0.0), by_weight(model, settings.c2, 1.0)
+        c2, steps = walk(model, settings.c2, c2)
+        if factor is not None:
+            c1, c2 = c1 * factor, c2 * factor**2
+        return Penalty(c1, c2, steps), coordinates
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked; ValueError says what is wrong with one, also of the others."""
@@ -165,14 +186,16 @@ class Estimator(Settings):
         if old is not None and [level.name for level in old.levels] != list(selection.names):
             raise ValueError(f"warm_start needs the levels of the last fit, {[level.name for level in old.levels]}")
         X = readable(X) if any(selection.functions) else X
+        X = list(X) if hasattr(X, "__next__") else X  # it is looked at more than once
         data = encode(X, None if old is None else old.vocabulary.copy())
         if len(data) == 0:
             raise ValueError("X is empty: there is nothing to learn from")
+        data, columns = self._columns(X, data)
         weight = _sequence_weights(sample_weight, len(data))
         known, labels = selection.encode(y, data.lengths, before, selection.bounds(), extend=True)
         self._check_labels(labels[-1])
         levels = selection.levels(labels, known, old)
-        inputs = Inputs(data, self._spans(X, selection, levels, frozen=False))
+        inputs = Inputs(data, self._spans(X, selection, levels, frozen=False), columns)
         model = selection.select(inputs, known, levels, data.vocabulary)
         if old is not None:
             carry_over(old, model)
@@ -185,6 +208,23 @@ class Estimator(Settings):
 
     def _check_labels(self, labels: Sequence[Any]) -> None:
         """Warn of labels that are not what they seem to be."""
+
+    def _columns(self, X: Any, data: Dataset) -> tuple[Dataset, Ints | None]:
+        """The data with an intercept, if it is wanted, and the attributes to standardise."""
+        from scansion.models.units import numeric
+
+        columns = None
+        if self.standardize or (self.standardize is None and _has_arrays(X)):
+            found = np.flatnonzero(numeric(data))
+            columns = found if len(found) else None
+        known = data.vocabulary.index(INTERCEPT) >= 0
+        if known or self.intercept or (self.intercept is None and columns is not None):
+            vocabulary = data.vocabulary
+            if not known:
+                vocabulary = vocabulary.copy()
+                encode([[[INTERCEPT]]], vocabulary)  # numbers it
+            data = with_intercept(data, vocabulary)
+        return data, columns
 
     def _objective_under_rules(self, model: Any, inputs: Inputs, known: Knowledge, weight: Floats | None) -> Any:
         from scansion.rules.training import RestrictedObjective
@@ -280,6 +320,8 @@ class Estimator(Settings):
             raise ValueError(f"X has {columns} columns, but the model was trained on arrays of {wanted}")
         X = readable(X) if any(selection.functions) else X
         data = encode(X, model.vocabulary, frozen=True)
+        if model.vocabulary.index(INTERCEPT) >= 0:
+            data = with_intercept(data, model.vocabulary)
         return Inputs(data, self._spans(X, selection, model.levels, frozen=True))
 
     def _known(self, y: Any, inputs: Inputs, extend: bool = False) -> tuple[Knowledge, list[list[Any]]]:
@@ -463,7 +505,8 @@ class Estimator(Settings):
     @property
     def attributes_(self) -> list[str]:
         """Names of the token attributes that have a feature with a weight other than 0, sorted."""
-        return sorted({row for block, row, _, _ in self._model.named_features() if block.tokens})
+        names = {row for block, row, _, _ in self._model.named_features() if block.tokens}
+        return sorted(names - {INTERCEPT})
 
     @property
     def size_(self) -> int:
@@ -600,6 +643,13 @@ def _tell_left_out(batch: Any, rules: RuleSet) -> None:
             RuntimeWarning,
             stacklevel=4,
         )
+
+
+def _has_arrays(X: Any) -> bool:
+    """Whether sequences are given as arrays of numbers, or sparse ones."""
+    if isinstance(X, Dataset):
+        return False
+    return any((isinstance(x, np.ndarray) and x.ndim == 2) or hasattr(x, "tocsr") for x in X)
 
 
 def _check_possible(model: Any, batch: Any, numbers: Ints, name: str) -> None:

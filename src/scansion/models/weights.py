@@ -185,6 +185,10 @@ class Model:
         """W."""
         return sum(len(block) for block in self.blocks)
 
+    def orders(self) -> Ints:
+        """(W,) the order of each feature."""
+        raise NotImplementedError
+
     def parts(self) -> Iterator[tuple[Block, slice]]:
         """Every block with the place of its weights."""
         at = 0
