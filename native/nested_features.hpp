@@ -129,14 +129,11 @@ class NestedFeatures {
   std::vector<int64_t> source_;
 };
 
-// A weight whose scores the lattices take.
+// A search for weights may go astray: scores from here on are not taken.
 constexpr double kLargestScore = 1e100;
 
-inline bool in_range(const double* x, int64_t n) {
-  bool fits = true;
-  for (int64_t i = 0; i < n; ++i) fits &= std::abs(x[i]) < kLargestScore;
-  return fits;
-}
+inline bool in_range(const std::vector<double>& x, int64_t n) { return kernels().in_range(x.data(), n, kLargestScore); }
+inline bool in_range(const std::vector<double>& x) { return in_range(x, static_cast<int64_t>(x.size())); }
 
 // Scores that all sequences have in common under some weights.
 struct NestedCommon {
@@ -156,7 +153,7 @@ struct NestedCommon {
         scores.assign(static_cast<size_t>(level.width(NestedPart::kTransition + c)), 0.0);
         const FeatureRows& f = level.always[c];
         for (int64_t i = 0; f.rows && i < f.rows[1]; ++i) scores[f.column[i]] = scale * w[f.base + i];
-        fits &= in_range(scores.data(), static_cast<int64_t>(scores.size()));
+        fits &= in_range(scores);
         for (size_t i = 0; i < scores.size(); ++i)
           if (!level.possible[c][i]) scores[i] = kMinusInfinity;
       }
@@ -169,7 +166,7 @@ struct NestedCommon {
         for (int64_t j = f.rows[i]; j < f.rows[i + 1]; ++j)
           for (int64_t d = 0; d < M; ++d)
             length[k][d * level.states + f.column[j]] += scale * w[f.base + j] * level.basis[i * M + d];
-      fits &= in_range(length[k].data(), M * level.states);
+      fits &= in_range(length[k]);
     }
   }
 };
@@ -189,10 +186,10 @@ class NestedScores {
     rows_.assign(static_cast<size_t>((T + 1) * R + 4), 0.0);  // the last transitions are those of no token
     for (const NestedFeatures::TokenFeatures& part : f_.tokens())
       add_token_scores(part.features, data_, split, first_, T, w, rows_.data() + part.place, R, R);
-    bool fits = common_.fits && in_range(rows_.data(), T * R);
+    bool fits = common_.fits && in_range(rows_, T * R);
     for (size_t k = 0; k < f_.levels().size(); ++k) {
       fill_spans(k, b, w);
-      fits &= in_range(spans_[k].data(), static_cast<int64_t>(spans_[k].size()));
+      fits &= in_range(spans_[k]);
       for (int64_t t = 0; t < T; ++t) finish_row(k, rows_.data() + t * R);
     }
     for (size_t g = 1; gold && g < gold->size(); ++g) add_cost((*gold)[g], g - 1);
@@ -230,7 +227,7 @@ class NestedScores {
       const int64_t place = f_.place(k, NestedPart::kTransition + c);
       if (place < 0) continue;
       const std::vector<double>& common = common_.cliques[c][k];
-      for (size_t i = 0; i < common.size(); ++i) row[place + i] += common[i];
+      kernels().add_scaled(row + place, common.data(), 1.0, static_cast<int64_t>(common.size()));
     }
   }
 

@@ -208,12 +208,8 @@ struct NestedWeights {
   static bool exponentiate_row(double* row, int64_t size, int64_t& exponent, int64_t& low) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     constexpr double ln2 = 0.693147180559945309417;
-    double top = -infinity, least = infinity;
-    for (int64_t i = 0; i < size; ++i) {
-      top = row[i] > top ? row[i] : top;
-      const double y = row[i] > -infinity ? row[i] : infinity;
-      least = y < least ? y : least;
-    }
+    double top, least;
+    kernels().finite_range(row, size, top, least);
     exponent = 0;
     low = 0;
     if (!(top > -infinity)) {
@@ -223,9 +219,7 @@ struct NestedWeights {
     exponent = static_cast<int64_t>(std::ceil(top / ln2));
     const double k = static_cast<double>(exponent);
     low = static_cast<int64_t>(std::floor(least / ln2 - k)) - 1;
-    // ln 2 in two parts: the product with the first is exact
-    for (int64_t i = 0; i < size; ++i) row[i] = (row[i] - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
-    kernels().exp_array(row, size, row);
+    kernels().exp_over(row, size, k);
     return true;
   }
 
@@ -258,27 +252,28 @@ inline NestedTable pair_weights(const NestedChildren& c, const NestedClique& giv
 // transitions, padded squares and their transposes
 inline NestedTable square_weights(const NestedChildren& c, const NestedClique& given, int64_t T, NestedWeights& out) {
   const int64_t size = c.square.back(), rows = given.stride ? std::max<int64_t>(T - 1, 0) : 1;
-  out.weight.assign(static_cast<size_t>(rows * size), -std::numeric_limits<double>::infinity());
+  out.weight.assign(static_cast<size_t>(rows * size), 0.0);
   out.transposed.assign(static_cast<size_t>(rows * size), 0.0);
+  out.exponent.resize(static_cast<size_t>(rows));
+  out.low.resize(static_cast<size_t>(rows));
+  std::vector<double> plain;  // one row without what pads it
   for (int64_t t = 0; t < rows; ++t) {
-    const double* scores = given.at(t);
-    double* row = out.weight.data() + t * size;
+    plain.clear();
+    for (int64_t p = 0; p < c.parents; ++p) {
+      const int64_t n = c.pair[p + 1] - c.pair[p];
+      const int32_t* kid = c.kid.data() + c.pair[p];
+      for (int64_t i = 0; i < n; ++i) {
+        const double* scores = given.at(t) + (p * c.children + kid[i]) * c.children;
+        for (int64_t j = 0; j < n; ++j) plain.push_back(scores[kid[j]]);
+      }
+    }
+    NestedWeights::exponentiate_row(plain.data(), static_cast<int64_t>(plain.size()), out.exponent[t], out.low[t]);
+    const double* from = plain.data();
     for (int64_t p = 0; p < c.parents; ++p) {
       const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n);
-      const int32_t* kid = c.kid.data() + c.pair[p];
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j < n; ++j)
-          row[c.square[p] + i * width + j] = scores[(p * c.children + kid[i]) * c.children + kid[j]];
-    }
-  }
-  out.exponentiate(rows, size);
-  for (int64_t t = 0; t < rows; ++t) {
-    const double* row = out.weight.data() + t * size;
-    double* flip = out.transposed.data() + t * size;
-    for (int64_t p = 0; p < c.parents; ++p) {
-      const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n), at = c.square[p];
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j < n; ++j) flip[at + j * width + i] = row[at + i * width + j];
+      double *to = out.weight.data() + t * size + c.square[p], *flip = out.transposed.data() + t * size + c.square[p];
+      for (int64_t i = 0; i < n; ++i, from += n)
+        for (int64_t j = 0; j < n; ++j) to[i * width + j] = flip[j * width + i] = from[j];
     }
   }
   return out.table(size, given.stride != 0);

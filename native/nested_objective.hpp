@@ -203,9 +203,10 @@ class NestedExpectations {
         NestedExpect* const cliques[] = {&answer.transit[g], &answer.init[g], &answer.end[g]};
         for (int i = 0; i < NestedPart::kCliques; ++i) {
           const int64_t counts = i == 0 ? c.square.back() : static_cast<int64_t>(c.kid.size());
-          cliques[i]->counts = take(level.always[i].rows, counts);
           const int part = NestedPart::kTransition + i;
-          cliques[i]->by_time = take(level.tokens[part].rows, T * level.width(part));
+          const bool by_time = level.tokens[part].rows;
+          cliques[i]->counts = take(!by_time && level.always[i].rows, counts);
+          cliques[i]->by_time = take(by_time, T * level.width(part));
         }
       }
     };
@@ -307,15 +308,26 @@ class NestedExpectations {
       const NestedExpect* const cliques[] = {&answer.transit[g], &answer.init[g], &answer.end[g]};
       for (int i = 0; i < NestedPart::kCliques; ++i) {
         const FeatureRows& f = level.always[i];
-        for (int64_t j = 0; f.rows && j < f.rows[1]; ++j) {
+        if (!f.rows) continue;
+        const double* by_time = cliques[i]->by_time;
+        if (by_time) sum_positions(by_time, level.width(NestedPart::kTransition + i));
+        for (int64_t j = 0; j < f.rows[1]; ++j) {
           const int64_t column = f.column[j];
-          const int64_t at = i == 0 ? c.square_of(column / S / S, column / S % S, column % S) : c.pair_of(column / S, column % S);
-          if (at >= 0) use(cliques[i]->counts + at, f.base + j, 1.0);
+          const int64_t at = by_time   ? column
+                             : i == 0 ? c.square_of(column / S / S, column / S % S, column % S)
+                                      : c.pair_of(column / S, column % S);
+          if (at >= 0) use((by_time ? sums_.data() : cliques[i]->counts) + at, f.base + j, 1.0);
         }
       }
       each_length(k, use);
       each_span(k, use);
     }
+  }
+
+  // sums_ (width,) = sum over the positions of an array (T, width)
+  void sum_positions(const double* array, int64_t width) {
+    sums_.assign(static_cast<size_t>(width), 0.0);
+    for (int64_t t = 0; t < length_; ++t) kernels().add_scaled(sums_.data(), array + t * width, 1.0, width);
   }
 
   template <class Use>
@@ -325,12 +337,9 @@ class NestedExpectations {
     if (!f.rows) return;
     const int64_t S = level.states, M = std::max<int64_t>(1, level.bound);
     const double* lengths = answer.length[k + 1];
-    std::vector<double> positions;
     if (!level.bound) {
-      positions.assign(static_cast<size_t>(S), 0.0);
-      for (int64_t t = 0; t < length_; ++t)
-        for (int64_t s = 0; s < S; ++s) positions[s] += answer.labels[k + 1][t * S + s];
-      lengths = positions.data();
+      sum_positions(answer.labels[k + 1], S);
+      lengths = sums_.data();
     }
     for (int64_t i = 0; i < f.attributes; ++i)
       for (int64_t j = f.rows[i]; j < f.rows[i + 1]; ++j)
@@ -355,7 +364,7 @@ class NestedExpectations {
   const NestedFeatures& f_;
   int64_t sequence_ = 0, first_ = 0, length_ = 0;
   bool sparse_ = false;
-  std::vector<double> block_, rows_, row_;
+  std::vector<double> block_, rows_, row_, sums_;
   std::vector<uint8_t> empty_;  // (T,) nothing is expected
 };
 
@@ -418,9 +427,12 @@ class NestedSequence : public NestedScores {
   }
 
   double score(const Configuration& configuration) const {
-    ScoreSum sum;
+    struct {
+      double value = 0.0;
+      void add(double x) { value += x; }
+    } sum;
     add_scores(view_, configuration, sum);
-    return sum.value();
+    return sum.value;
   }
 
  private:

@@ -35,8 +35,9 @@ void each_clique(const Configuration& configuration, const Segment& segment, con
   }
 }
 
-// sum += the scores of a configuration
-inline void add_scores(const NestedView& v, const Configuration& configuration, ScoreSum& sum) {
+// sum.add(x) for the scores of a configuration
+template <class Sum>
+void add_scores(const NestedView& v, const Configuration& configuration, Sum& sum) {
   for (const Step& root : configuration[0]) sum.add(v.root[root.label]);
   each_clique(
       configuration,

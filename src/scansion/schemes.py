@@ -32,13 +32,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from scansion.segments import Segment
 
-__all__ = ["SCHEMES", "Segment", "convert", "detect", "encode", "segments"]
+__all__ = ["SCHEMES", "Neighbours", "Segment", "convert", "detect", "encode", "neighbours", "scheme_name", "segments"]
 
 SCHEMES = ("iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain", "conlleval")
 
@@ -289,6 +290,59 @@ def detect(
             if fewest < 0 or malformed < fewest:
                 best, fewest = scheme, malformed
     return best
+
+
+class Neighbours(NamedTuple):
+    """What a scheme says of two labels side by side; the last row (column) stands for the begin (end) of a sequence.
+
+    Attributes
+    ----------
+    types : list of str
+        The types of segments.
+    type_of : int (L,)
+        The type of each label, -1 outside.
+    begins : bool (L + 1, L)
+        A segment begins with the second label.
+    valid : bool (L + 1, L + 1)
+        `encode` may write the two labels so.
+    """
+
+    types: list[str]
+    type_of: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.bool_]
+    valid: npt.NDArray[np.bool_]
+
+
+def neighbours(labels: Iterable[Any], scheme: str) -> Neighbours:
+    """How distinct labels of a tag scheme read side by side; ValueError for a label that is not of the scheme."""
+    name = scheme_name(scheme)
+    sequence = _as_list(labels)
+    if name not in _ROLES:
+        raise ValueError(f"scheme {name!r} has no tags of its own; choose one of {', '.join(_ROLES)}")
+    parsed = [*_parse(sequence, name, False, "-", "O"), ("O", "")]  # the last: begin and end
+    role = np.array([tag for tag, _ in parsed])
+    types = list(dict.fromkeys(kind for tag, kind in parsed if tag != "O"))
+    kind = np.array([types.index(kind) if tag != "O" else -1 for tag, kind in parsed], np.int64)
+    inside, alike = kind >= 0, kind[:, None] == kind
+    closes, opens = np.isin(role, ("E", "S")), np.isin(role, ("B", "S"))
+    both = inside[:, None] & inside
+    boundary = both & (~alike | closes[:, None] | opens)
+    begins = inside & (~inside[:, None] | boundary)
+    ends = inside[:, None] & (~inside | boundary)
+    touches = both & alike
+    right = {"iob1": begins & touches, "ioe1": True, "ioe2": True}.get(name, begins)  # where the second must open
+    left = {"ioe1": ends & touches, "iob1": True, "iob2": True}.get(name, ends)  # where the first must close
+    valid = np.ones(begins.shape, np.bool_)
+    if right is not True:
+        valid &= ~inside | (opens == right)
+    if left is not True:
+        valid &= ~inside[:, None] | (closes[:, None] == left)
+    return Neighbours(types, kind[:-1], begins[:, :-1], valid)
+
+
+def scheme_name(scheme: str) -> str:
+    """The name of a scheme, one of `SCHEMES`, from that or another of its names."""
+    return _scheme(scheme)
 
 
 def _scheme(scheme: str) -> str:

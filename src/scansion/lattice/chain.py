@@ -45,9 +45,9 @@ class ChainMarginals:
     @cached_property
     def patterns(self) -> Floats:
         """(T, P) posterior of each pattern."""
-        if isinstance(self._core, DenseCore):
+        if self._core.pairwise:
             raise AttributeError("a lattice made from unary and transition scores has no patterns; see transitions")
-        out: Floats = self._core.posteriors(self._n_jobs, gradient=True)["starts"]
+        out: Floats = self._core.posteriors(self._n_jobs, gradient=True)["starts"]  # type: ignore[call-arg]
         return out
 
     @cached_property
@@ -67,9 +67,9 @@ class ChainMarginals:
 
     @property
     def _dense(self) -> DenseCore:
-        if not isinstance(self._core, DenseCore):
+        if not self._core.pairwise:
             raise AttributeError("a lattice made from patterns has no transitions; see patterns")
-        return self._core
+        return self._core  # type: ignore[return-value]
 
 
 class ChainBatch(FlatBatch[Ints, ChainMarginals]):

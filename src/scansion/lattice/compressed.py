@@ -8,7 +8,7 @@ counts all ways to place the transitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,7 +79,7 @@ class Compressed:
 
     def __init__(self, batch: FlatBatch[Any, Any], max_length: int | None = None) -> None:
         self._batch = batch
-        self._core: DenseCore | PatternCore = batch._core
+        self._core: DenseCore | PatternCore = batch._core.groups()[0][1]  # under rules, that of their product
         self._merge = batch._merges
         self._limit = _limit(max_length)
         batch.log_partition()  # says so if nothing is possible
@@ -241,6 +241,8 @@ def predict_all(batch: FlatBatch[Any, Any], max_length: int | None = None) -> li
     """The paper's labelling of every sequence."""
     limit, core = _limit(max_length), batch._core
     batch.log_partition()
+    if len(core.groups()) > 1 or core.groups()[0][1] is not core:
+        return _by_group(batch, lambda one: predict_all(one, max_length))
     labels, firsts, missing = core.native.compressed_labelling(batch._merges, limit, core.n_labels, batch.n_jobs)
     if missing >= 0:
         where = f" of sequence {missing}" if len(batch) > 1 else ""
@@ -255,6 +257,8 @@ def best_all(
     limit, core = _limit(max_length), batch._core
     work = _NO_LIMIT if budget is None else checks.count("budget", budget, 1)
     batch.log_partition()
+    if len(core.groups()) > 1 or core.groups()[0][1] is not core:
+        return _by_group(batch, lambda one: best_all(one, k, budget, max_length))
     labels, firsts, sequences, probabilities, bounds, proven, expanded = core.native.compressed_best(
         batch._merges, k, work, limit, core.n_labels, batch.n_jobs
     )
@@ -269,6 +273,15 @@ def best_all(
         )
         for b, (first, last) in enumerate(zip(sequences[:-1], sequences[1:], strict=True))
     ]
+
+
+def _by_group(batch: FlatBatch[Any, Any], ask: Callable[[FlatBatch[Any, Any]], list[Any]]) -> list[Any]:
+    """The answers for lattices under rules, for which several cores answer."""
+    found: list[Any] = [None] * len(batch)
+    for sequences, core in batch._core.groups():
+        for b, answer in zip(sequences.tolist(), ask(type(batch)._of(core, batch.n_jobs)), strict=True):
+            found[b] = answer
+    return found
 
 
 def possible_places(size: int, places: int) -> Bools:
@@ -329,4 +342,5 @@ def _pattern_places(core: PatternCore, columns: Ints, known: Knowledge, merge: b
         end=take(core.end),
         by_length=take(core.by_length),
         known=known,
+        rules=None if core.rules is None else core.rules.reading(columns),
     )
