@@ -37,7 +37,7 @@ int64_t segment_workspace(const SegmentView& view, const TopologyView& net) {
   SegmentWork work;
   AdditiveWork more;
   const int64_t size = carve_segment_work(view, net, nullptr, work);
-  return additive_serves(view, net, {}) ? size + carve_additive(view, work, nullptr, more) : size;
+  return additive_serves(view, net, {}) ? size + carve_additive(view, net, work, nullptr, more) : size;
 }
 
 bool segment_posteriors(const SegmentView& view, const TopologyView& net, double* block, bool backward,
@@ -49,7 +49,7 @@ bool segment_posteriors(const SegmentView& view, const TopologyView& net, double
   exponentiate_starts(work);
   if (additive_serves(view, net, answer)) {
     AdditiveWork more;
-    carve_additive(view, work, block + carve_segment_work(view, net, block, work), more);
+    carve_additive(view, net, work, block + carve_segment_work(view, net, block, work), more);
     AdditiveSweep sweep(view, net, work, more);
     if (sweep.forward(log_z)) {
       answer.log_partition = value(log_z);

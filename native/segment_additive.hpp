@@ -56,12 +56,18 @@ struct AdditiveWork {
   int64_t* range = nullptr;                                        // (K ring, 2) of positions
   int64_t* cut = nullptr;                                          // (K + 1,) blocks of a key among these
   double* small = nullptr;                                         // (Kp,)
+  // start weights by source and key, where they are the same at every position and most arcs exist
+  bool dense = false;
+  double* by_key = nullptr;     // (K, Sp)
+  double* by_source = nullptr;  // (S, Kp)
+  double* arcs = nullptr;       // (K, Sp) expected arcs
 };
 
-inline int64_t carve_additive(const SegmentView& s, const SegmentWork& w, double* base, AdditiveWork& x) {
+inline int64_t carve_additive(const SegmentView& s, const TopologyView& n, const SegmentWork& w, double* base,
+                              AdditiveWork& x) {
   Carver c{base};
-  const auto integers = [&](int64_t n) { return reinterpret_cast<int64_t*>(c.take(n)); };
-  const auto scales = [&](int64_t n) { return reinterpret_cast<Scale*>(c.take(2 * n)); };
+  const auto integers = [&](int64_t size) { return reinterpret_cast<int64_t*>(c.take(size)); };
+  const auto scales = [&](int64_t size) { return reinterpret_cast<Scale*>(c.take(2 * size)); };
   x.ring = 4;
   while (x.ring < s.max_length + 2) x.ring *= 2;
   x.stride = padded(s.max_length + 1) + kLanes;
@@ -84,6 +90,12 @@ inline int64_t carve_additive(const SegmentView& s, const SegmentWork& w, double
   x.range = integers(2 * w.K * x.ring);
   x.cut = integers(w.K + 1);
   x.small = c.take(w.Kp);
+  x.dense = w.start_rows == 1 && 2 * n.key_arcs[w.K] >= w.K * w.S;
+  if (x.dense) {
+    x.by_key = c.take(w.K * w.Sp);
+    x.by_source = c.take(w.S * w.Kp);
+    x.arcs = c.take(w.K * w.Sp);
+  }
   for (int64_t k = 0; base && k < w.K; ++k) x.blocks[k] = {firsts + k * x.ring, units + k * x.ring, x.ring - 1, 0, 0};
   return c.used;
 }
@@ -94,11 +106,35 @@ inline void exp_all(double* x, int64_t n, double shift) {
   for (int64_t j = 0; j < n; j += kLanes) store(x + j, exp(load(x + j) - m));
 }
 
+// sum_i a[i] b[i] for a few to a hundred or so of them, in an order that depends on n alone
+inline double inner_product(const double* a, const double* b, int64_t n) {
+  Vec p = splat(0.0), q = p, r = p, t = p;
+  int64_t j = 0;
+  for (; j + 4 * kLanes <= n; j += 4 * kLanes) {
+    p = muladd(load(a + j), load(b + j), p);
+    q = muladd(load(a + j + kLanes), load(b + j + kLanes), q);
+    r = muladd(load(a + j + 2 * kLanes), load(b + j + 2 * kLanes), r);
+    t = muladd(load(a + j + 3 * kLanes), load(b + j + 3 * kLanes), t);
+  }
+  for (; j + kLanes <= n; j += kLanes) p = muladd(load(a + j), load(b + j), p);
+  double sum = horizontal_sum((p + q) + (r + t));
+  for (; j < n; ++j) sum += a[j] * b[j];
+  return sum;
+}
+
 class AdditiveSweep {
  public:
   AdditiveSweep(const SegmentView& view, const TopologyView& net, SegmentWork& tables, AdditiveWork& work)
       : s(view), n(net), w(tables), x(work), T(view.length) {
     for (int64_t c = 0; c < w.C; ++c) read_lengths(c);
+    if (!x.dense) return;
+    row_zero(x.by_key, w.K * w.Sp);
+    row_zero(x.by_source, w.S * w.Kp);
+    row_zero(x.arcs, w.K * w.Sp);
+    each_arc([&](int64_t k, int64_t p, int64_t start) {
+      x.by_key[k * w.Sp + p] += w.start_w[start];
+      x.by_source[p * w.Kp + k] += w.start_w[start];
+    });
   }
 
   // As segment_forward.
@@ -148,7 +184,10 @@ class AdditiveSweep {
         for (int64_t k = 0; k < w.K; ++k) x.weights[k * (T + 1) + v] = 0.0;
         continue;
       }
-      key_sums(n, w, a, start_row(w, v), g);
+      if (x.dense)
+        mix_rows(x.by_source, w.Kp, a, w.S, g);
+      else
+        key_sums(n, w, a, start_row(w, v), g);
       const double sum = row_sum(g, w.Kp);
       if (!(sum > kTiny)) return false;
       if (watch && !(row_smallest(a, w.Sp) * exp_scalar(start_low(w, v)) > kNoUnderflow) && too_small(g, w.K, -1))
@@ -203,10 +242,14 @@ class AdditiveSweep {
         const double* g = w.g + u * w.Kp;
         for (int64_t k = 0; k < w.K; ++k) w.start_e[u * w.Cp + n.key_extent[k]] += g[k] * w.h[k] * factor;
         const double* weight = start_row(w, u);
-        row_zero(w.state, w.Sp);
-        for (int64_t k = 0; k < w.K; ++k)
-          for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
-            w.state[n.arc_source[i]] += weight[n.arc_start[i]] * w.h[k];
+        if (x.dense) {
+          mix_rows(x.by_key, w.Sp, w.h, w.K, w.state);
+        } else {
+          row_zero(w.state, w.Sp);
+          for (int64_t k = 0; k < w.K; ++k)
+            for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
+              w.state[n.arc_source[i]] += weight[n.arc_start[i]] * w.h[k];
+        }
         const double sum = row_sum(w.state, w.Sp);
         if (!(sum > kTiny)) return false;
         if (watch) {
@@ -216,8 +259,12 @@ class AdditiveSweep {
         if (n.start_classes && sink.answer.starts) {
           const double back = log_ratio(w.a_scale[u], at, log_z) + start_top(w, u);
           if (back > 600.0) return false;
-          start_posteriors(n, w, w.a + u * w.Sp, weight, w.h, exp_scalar(back), w.start_q);
-          sink.starts(u, w.start_q);
+          if (x.dense) {
+            count_arcs(w.a + u * w.Sp, exp_scalar(back));
+          } else {
+            start_posteriors(n, w, w.a + u * w.Sp, weight, w.h, exp_scalar(back), w.start_q);
+            sink.starts(u, w.start_q);
+          }
         }
         if (u == 0) break;
         const int e = exponent_of(sum);
@@ -237,6 +284,11 @@ class AdditiveSweep {
     }
     for (int64_t c = 0; c < w.C; ++c)
       for (int64_t d = x.lo[c]; d <= x.hi[c]; ++d) w.length_e[(d - 1) * w.Cp + c] = x.lengths[c * x.stride + d];
+    if (x.dense && n.start_classes && sink.answer.starts) {
+      row_zero(w.start_q, w.Qp);
+      each_arc([&](int64_t k, int64_t p, int64_t start) { w.start_q[start] += x.arcs[k * w.Sp + p]; });
+      sink.starts(0, w.start_q);
+    }
     sink.close();
     return true;
   }
@@ -252,6 +304,23 @@ class AdditiveSweep {
   double length_score(int64_t d, int64_t c) const { return w.length_x ? w.length_x[(d - 1) * w.Cp + c] : 0.0; }
   int64_t run(int64_t u, int64_t c) const { return s.runs[u * n.labels + n.extent_label[c]]; }
   bool may_start(int64_t u, int64_t c) const { return !s.runs || run(u, c) > 0; }
+
+  template <class Use>
+  void each_arc(const Use& use) const {
+    for (int64_t k = 0; k < w.K; ++k)
+      for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) use(k, n.arc_source[i], n.arc_start[i]);
+  }
+
+  // adds the posteriors of the arcs that leave a position: a[p] weight h[k] factor
+  void count_arcs(const double* a, double factor) const {
+    for (int64_t k = 0; k < w.K; ++k) {
+      const Vec h = splat(w.h[k] * factor);
+      const double* weight = x.by_key + k * w.Sp;
+      double* out = x.arcs + k * w.Sp;
+      for (int64_t p = 0; p < w.Sp; p += kLanes)
+        store(out + p, muladd(h, load(a + p) * load(weight + p), load(out + p)));
+    }
+  }
 
   void read_lengths(int64_t c) {
     double *grow = x.grow + c * x.stride, *back = x.back + c * x.stride;
@@ -332,7 +401,7 @@ class AdditiveSweep {
   int64_t put(int64_t k, int64_t at, int64_t step, double shift, int64_t first, int64_t stop, const double* lengths,
               int64_t count) {
     const double* weights = x.weights + k * (T + 1);
-    double product = dot(weights + first, lengths, stop - first);
+    double product = inner_product(weights + first, lengths, stop - first);
     x.factor[count] = shift;
     if (!(product > kTinyProduct)) {
       product = in_log_space(k, at, step, first, stop, shift);

@@ -67,7 +67,7 @@ CASES = {
         "repeats": True,
     },
     "bounds by label": {
-        "max_length": {"X": 3, "Y": 5},
+        "max_length": {"X": 3, "Y": 3},
         "min_length": {"Z": 1},
         "slack": 0.5,
         "length_features": ("segment", "adaptive", "gamma"),
