@@ -1,4 +1,4 @@
-"""Which configuration `predict` returns: the most probable one, or the one with the most positions expected to be right."""
+"""What `predict` returns: the most probable configuration, or that with the most positions expected to be right."""
 
 import numpy as np
 import pytest

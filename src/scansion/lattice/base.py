@@ -55,6 +55,9 @@ class Batch(ABC, Generic[Config, Marginals]):
     def __len__(self) -> int:
         return len(self._core.offsets) - 1
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} sequences, {self.offsets[-1]} positions, {self.n_labels} labels)"
+
     # ---- what the kinds differ in ------------------------------------------------------------------------------
 
     @abstractmethod
@@ -125,8 +128,8 @@ class Batch(ABC, Generic[Config, Marginals]):
         """The configuration of each sequence with the most positions expected to be right, and their number (B,).
 
         Of all possible ones, that with the largest sum of the marginals of its labels, over positions and, of nested
-        lattices, levels. Among configurations of the same labels, boundaries are chosen by theirs. It is to be preferred
-        to `viterbi` where every position counts by itself, and not whether the whole is right.
+        lattices, levels. Among configurations of the same labels, boundaries are chosen by theirs. To be preferred to
+        `viterbi` where every position counts by itself, and not whether the whole is right.
         """
         found: Any = self.marginals()
         packed = self._core.gains(found.labels, getattr(found, "boundaries", None)).best(self.n_jobs)
