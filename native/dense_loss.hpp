@@ -1,4 +1,4 @@
-// Log loss and gradient of first-order chains whose transitions are the same everywhere, over sequences that are completely
+// Log loss and gradient of first-order chains whose transitions are the same everywhere and all allowed, over sequences that are completely
 // labelled: what most training runs spend their time on. The same numbers as Objective::log_loss, with everything that does
 // not depend on the sequence taken out of the loop over sequences:
 //
@@ -19,7 +19,9 @@ namespace scansion {
 class DenseLoss {
  public:
   // Whether the model is one of those; `serves` sequence by sequence.
-  static bool serves(const FlatModelView& m) { return m.dense && !m.varying_starts; }
+  static bool serves(const FlatModelView& m) {
+    return m.dense && !m.varying_starts && !m.first && !m.last && !m.forbidden;
+  }
   bool serves(int64_t b) const { return target_.status[b] == kComplete; }
 
   DenseLoss(const FlatModelView& model, const DataView& data, const FlatTargetView& target)

@@ -36,6 +36,10 @@ def resolve(engine: str, model: FlatModel, inputs: Inputs | None = None) -> str:
 
     inputs: sequences to count the patterns in that are alive, if the model was not trained just now.
     """
+    if model.bounded and not model.dense:  # Sum-Difference has no transitions that are ruled out
+        if engine == "sum-difference":
+            raise ValueError("engine='sum-difference' takes all transitions: use engine='auto', or transitions='all'")
+        return "automaton"
     if engine != "auto":
         return engine
     if model.dense:
