@@ -1,6 +1,6 @@
-// Log loss and gradient of first-order chains whose transitions are the same everywhere and all allowed, over sequences that are completely
-// labelled: what most training runs spend their time on. The same numbers as Objective::log_loss, with everything that does
-// not depend on the sequence taken out of the loop over sequences:
+// Log loss and gradient of first-order chains whose transitions are the same everywhere and all allowed, over sequences
+// that are completely labelled: what most training runs spend their time on. The same numbers as Objective::log_loss, with
+// everything that does not depend on the sequence taken out of the loop over sequences:
 //
 //   scores of label pairs and their exponentials  once for all
 //   expected label pairs                          summed over the sequences of a chunk, then tied to their features
