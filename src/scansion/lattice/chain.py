@@ -215,11 +215,25 @@ class ChainBatch(FlatBatch[Ints, ChainMarginals]):
 
     def kbest(self, k: int) -> list[list[tuple[Ints, float]]]:
         """The k best labellings of each sequence with their scores, best first; fewer where there are fewer."""
-        if not isinstance(self._core, DenseCore):
+        found = self._kbest_labels(k)
+        if found is None:
             return super().kbest(k)
+        rows = cut(found.labels.astype(np.int64), self._cuts(found))
+        return cut(list(zip(rows, found.scores.tolist(), strict=True)), found.firsts)
+
+    def _kbest_labels(self, k: int) -> Labels | None:
+        """What `kbest` finds in one array; None: these chains are not of first order."""
+        if not isinstance(self._core, DenseCore):
+            return None
         found = self._core.kbest_labels(checks.count("k", k, 1), self.n_jobs)
-        each = list(zip(self._rows(found), found.scores.tolist(), strict=True))
-        return cut(each, found.firsts)
+        if (np.diff(found.firsts) == 0).any():
+            self.log_partition()  # says of which sequence there is none
+        return found
+
+    def _cuts(self, found: Labels) -> Ints:
+        """Where each configuration begins among the labels, and the end."""
+        lengths = np.repeat(np.diff(self.offsets), np.diff(found.firsts))
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
     def sample(self, n: int, rng: Any = None) -> list[Any]:
         """Draw n labellings (n, T) of each sequence, exactly and independently; rng: Generator, seed or None."""
@@ -236,14 +250,6 @@ class ChainBatch(FlatBatch[Ints, ChainMarginals]):
             for tables, last, t in zip(drawn, ends, lengths.tolist(), strict=True):
                 tables.append(labels[last - part * t : last].reshape(part, t))
         return [tables[-1] if len(tables) == 2 else np.concatenate(tables) for tables in drawn]
-
-    def _rows(self, found: Labels) -> list[Ints]:
-        """Labels of each configuration; an error says of which sequence there is none."""
-        counts = np.diff(found.firsts)
-        if (counts == 0).any():
-            self.log_partition()
-        ends = np.cumsum(np.repeat(np.diff(self.offsets), counts))
-        return cut(found.labels.astype(np.int64), np.concatenate([[0], ends]))
 
     def _config(self, levels: list[Ints]) -> Ints:
         return levels[0][:, 2].astype(np.int64)

@@ -211,9 +211,15 @@ class CRF(FlatEstimator):
         labels = self._model.labels
         return [labels[y] for y in config.tolist()]
 
-    def _all_named(self, configs: list[Any]) -> list[Any]:
-        ends = np.cumsum([0, *map(len, configs)])
-        return cut(self._names(np.concatenate([np.zeros(0, np.int64), *configs])), ends)
+    def _named_draws(self, drawn: Ints) -> list[Any]:
+        return self._names(drawn)
+
+    def _named_kbest(self, batch: Any, k: int) -> list[list[tuple[Any, float]]]:
+        found = batch._kbest_labels(k)
+        if found is None:
+            return super()._named_kbest(batch, k)
+        named = cut(self._names(found.labels), batch._cuts(found))
+        return cut(list(zip(named, found.scores.tolist(), strict=True)), found.firsts)
 
     def score(self, X: Any, y: Any) -> float:
         """Share of the tokens whose label is right.

@@ -96,9 +96,13 @@ class Estimator(Settings):
         """A configuration with the labels' names."""
         raise NotImplementedError
 
-    def _all_named(self, configs: list[Any]) -> list[Any]:
-        """The same of many."""
-        return [self._named(config) for config in configs]
+    def _named_draws(self, drawn: Any) -> list[Any]:
+        """The same of several, as `sample` of a batch gives them for a sequence."""
+        return [self._named(config) for config in drawn]
+
+    def _named_kbest(self, batch: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """The k best of each sequence of a batch, by name, with their scores."""
+        return [[(self._named(config), score) for config, score in found] for found in batch.kbest(k)]
 
     def _answers(self, batch: Any) -> list[Any]:
         """The best configurations of a batch, by name."""
@@ -433,11 +437,9 @@ class Estimator(Settings):
         """The k most probable configurations of each sequence with their log probabilities, best first."""
 
         def best(batch: Any) -> list[list[tuple[Any, float]]]:
-            best_ones = batch.kbest(k)
-            named = iter(self._all_named([config for found in best_ones for config, _ in found]))
             return [
-                [(next(named), score - log_z) for _, score in found]
-                for log_z, found in zip(batch.log_partition().tolist(), best_ones, strict=True)
+                [(config, score - log_z) for config, score in found]
+                for log_z, found in zip(batch.log_partition().tolist(), self._named_kbest(batch, k), strict=True)
             ]
 
         return self.ask(X, best, constraints, rules)
@@ -467,9 +469,7 @@ class Estimator(Settings):
         rng = checks.generator(chosen if isinstance(chosen, np.random.Generator) or chosen is None else seed(chosen))
 
         def draw(batch: Any) -> list[list[Any]]:
-            drawn = batch.sample(n, rng)
-            named = iter(self._all_named([config for configs in drawn for config in configs]))
-            return [[next(named) for _ in configs] for configs in drawn]
+            return [self._named_draws(drawn) for drawn in batch.sample(n, rng)]
 
         return self.ask(X, draw, None, rules)
 
