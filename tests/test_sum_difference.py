@@ -356,8 +356,8 @@ def test_engines_are_checked_and_chosen():
 
 def test_the_engine_is_chosen_by_the_patterns_that_are_alive(tmp_path):
     rng = np.random.default_rng(0)
-    labels = [str(i) for i in range(8)]
-    y = [[labels[i] for i in rng.integers(8, size=12)] for _ in range(60)]
+    labels = [str(i) for i in range(20)]
+    y = [[labels[i] for i in rng.integers(20, size=12)] for _ in range(60)]
     X = [[{"w": str(rng.integers(400))} for _ in row] for row in y]
     crf = sc.CRF(2, bias_order=1, attribute_orders={"w": [0, 2]}, max_iterations=1).fit(X, y)
     model = crf.model_
