@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -161,7 +162,9 @@ def run(args: Any) -> int:
         names = ", ".join(map(shown, args.data))
         note(f"read {len(X)} sequences, {X.n_tokens} tokens, {len(X.vocabulary)} attributes from {names}")
         warn(in_targets(data.y, X.n_tokens, args.data[0]))
-    estimator.fit(X, data.y, **extra)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: None if args.quiet else note(f"warning: {message}")
+        estimator.fit(X, data.y, **extra)
     estimator.reading_ = reader.reading
     estimator.save(args.output)
     if not args.quiet:

@@ -25,6 +25,9 @@ _LEAST_SHOWN = 0.005  # probabilities below it are not drawn
 _HEAT_ROWS = 40
 _LEAST_ROW = 0.01  # labels that are less probable everywhere have no row
 _OPENED = 3  # with more sequences on a page, their details start closed
+_MOST_ROWS = 1000  # of the table
+_PART = 400  # tokens that are laid out together
+_HEAT_TOKENS = 2000  # of which marginals are drawn
 _HEAT_CELL = 20
 _HEAT_ROW = 20
 _HEAT_LETTERS = 11  # of a token's name above its column
@@ -319,7 +322,12 @@ def _flow(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:
         word = f'<span class="{look}"{doubt}>{_visible(token)}</span>'
         cells.append(f'<span class="cell"{style}>{word}{"".join(pieces[t])}</span>')
     text = f"{number(size)} tokens with {number(sum(map(len, entry.levels)))} segments"
-    return element("div", Markup("".join(cells)), class_="flow", role="group", aria_label=text)
+    # browsers lay out the parts that are in view
+    parts = [
+        element("div", Markup("".join(cells[t : t + _PART])), class_="part" if size <= _PART else "part long")
+        for t in range(0, size, _PART)
+    ]
+    return element("div", *parts, class_="flow", role="group", aria_label=text)
 
 
 def _spoken(entry: Sequence, reading: _Reading, d: int, s: int) -> str:
@@ -406,17 +414,18 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
     """Label probabilities at each token: one row a label, as dark as it is probable."""
     if entry.marginals is None or entry.labels is None or not entry.labels:
         return None
-    size = len(entry.tokens)
-    peaks = entry.marginals.max(axis=0)
+    every, size = len(entry.tokens), min(len(entry.tokens), _HEAT_TOKENS)
+    tokens, marginals = entry.tokens[:size], entry.marginals[:size]
+    peaks = marginals.max(axis=0)
     rows = np.flatnonzero(peaks >= _LEAST_ROW)
     if len(rows) > _HEAT_ROWS:
         rows = np.sort(np.argsort(-peaks, kind="stable")[:_HEAT_ROWS])
     place = {int(y): r for r, y in enumerate(rows)}
     cells, width = [], _HEAT_CELL
-    head = 15.0 + 5.2 * max(len(_short(token)) for token in entry.tokens)
-    for t, y in np.argwhere(entry.marginals >= _LEAST_SHOWN).tolist():
+    head = 15.0 + 5.2 * max(len(_short(token)) for token in tokens)
+    for t, y in np.argwhere(marginals >= _LEAST_SHOWN).tolist():
         if y in place:
-            p = entry.marginals[t, y]
+            p = marginals[t, y]
             mark = ' class="on"' if reading.chosen[t] == y else ""
             cells.append(
                 f'<rect x="{t * width + 1}" y="{place[y] * _HEAT_ROW + 1}" width="{width - 2}" '
@@ -424,7 +433,7 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
             )
     names = "".join(
         f'<text transform="translate({t * width + 13} {head - 6:.0f}) rotate(-52)">{escape(_short(token))}</text>'
-        for t, token in enumerate(entry.tokens)
+        for t, token in enumerate(tokens)
     )
     lines = "".join(f'<path d="M0 {r * _HEAT_ROW + 0.5}H{size * width}" class="rule"/>' for r in range(len(rows) + 1))
     height = head + len(rows) * _HEAT_ROW + 2
@@ -437,13 +446,14 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
     told = {"role": "group", "aria_label": "Marginals; arrow keys walk over the tokens"}
     scroll = element("div", picture, class_="scroll", tabindex=0, **told, data_cell=width)
     left = "" if len(rows) == len(peaks) else f", the {len(rows)} most probable of {len(peaks)} labels"
+    left += "" if size == every else f", the first {number(size)} of {number(every)} tokens"
     scale = element("span", element("i"), class_="scale", aria_hidden="true")
     return details(
         "Marginals",
         element("div", labels, scroll, class_="heat"),
         element("p", "0 ", scale, f" 1{left}", class_="quiet"),
         element("p", "\u00a0", class_="readout", role="status"),
-        opened=opened,
+        opened=opened and every <= _PART,
     )
 
 
@@ -472,7 +482,9 @@ def _table(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:
                 "Tokens": element("td", _excerpt(entry, start, stop, 160)),
             }
             rows.append(element("tr", *(cells[name] for name in columns)))
-    return details("As a table", element("div", table(columns, element("tbody", *rows)), class_="scroll"))
+    shown = element("div", table(columns, element("tbody", *rows[:_MOST_ROWS])), class_="scroll")
+    left = f"The first {number(_MOST_ROWS)} of {number(len(rows))} segments." if len(rows) > _MOST_ROWS else None
+    return details("As a table", shown, left and element("p", left, class_="quiet"))
 
 
 def _data(entry: Sequence, reading: _Reading, palette: Palette) -> dict[str, Any]:

@@ -53,6 +53,8 @@ class Level:
         Attributes of spans.
     limits : int32 (L,), or None
         Longest segment of each label, at most `max_length`.
+    shortest : int32 (L,), or None
+        Shortest segment of each label.
     length_counts : int64 (L, M), or None
         How many segments of each length, 1 .. M, training saw; nothing but reports depends on it.
     """
@@ -64,6 +66,7 @@ class Level:
     basis_names: list[str]
     span_vocabulary: Vocabulary
     limits: Numbers | None = None
+    shortest: Numbers | None = None
     length_counts: Ints | None = None
 
     @property
@@ -184,6 +187,10 @@ class Model:
     def n_weights(self) -> int:
         """W."""
         return sum(len(block) for block in self.blocks)
+
+    def orders(self) -> Ints:
+        """(W,) the order of each feature."""
+        raise NotImplementedError
 
     def parts(self) -> Iterator[tuple[Block, slice]]:
         """Every block with the place of its weights."""

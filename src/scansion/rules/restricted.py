@@ -218,6 +218,10 @@ class RestrictedCore(Core):
             todo = np.concatenate(again)
         return taken
 
+    def gains(self, labels: Any, boundaries: Any) -> RestrictedCore:
+        """See `Core.gains`."""
+        return self.of(self.unrestricted.gains(labels, boundaries), self.rules)
+
     # ---- sums --------------------------------------------------------------------------------------------------
 
     @cached_property
