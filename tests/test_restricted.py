@@ -622,7 +622,7 @@ def test_estimators_warn_where_sums_leave_rules_out(monkeypatch):
 @pytest.mark.parametrize("partial", [False, True])
 def test_nested_training_maximises_the_restricted_likelihood(partial):
     rng = np.random.default_rng(3)
-    tops, lows = ("x", "y"), ("a", "b", "c")
+    lows = ("a", "b", "c")
     X, y = [], []
     for _ in range(12):
         cuts = sorted({0, 5, *rng.integers(1, 5, size=2).tolist()})

@@ -52,6 +52,7 @@ class TiedObjective:
             labels = [one[new] for one, new in zip(labels, found.labels[1:], strict=True)]
         objective = tied.objective(inputs, _joined_knowledge(known, labels), weight)
         self.native, self.examples = objective.native, objective.examples
+        self.inputs, self.known = inputs, known
         self._tied = tied  # the native code holds its arrays
 
     def log_loss(self, w: Floats, gradient: Floats, threads: int) -> float:
