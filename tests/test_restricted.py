@@ -147,6 +147,19 @@ def test_scores_and_samples(kind, data):
 @flat_kinds
 @settings(max_examples=12)
 @given(st.data())
+def test_most_accurate(kind, data):
+    """Of what keeps the rules, nothing has more positions that are expected to be right."""
+    a = data.draw(restricted_cases(kind))
+    table = brute.label_marginals(a.scored, a.case.problem.n_times, a.case.problem.n_labels)
+    gain = {config: sum(table[t, y] for u, v, y in config for t in range(u, v)) for config in a.possible}
+    found, value = a.lattice.most_accurate()
+    assert_allclose(gain[brute.config_of(found)], max(gain.values()), rtol=0, atol=10 * a.atol + 1e-6)
+    assert_allclose(value, max(gain.values()), rtol=0, atol=10 * a.atol + 1e-5)
+
+
+@flat_kinds
+@settings(max_examples=12)
+@given(st.data())
 def test_trajectories(kind, data):
     a = data.draw(restricted_cases(kind, min_times=1))
     known = reference.trajectories(a.scored, a.case.is_chain)
