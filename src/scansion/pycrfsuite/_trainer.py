@@ -160,7 +160,8 @@ class BaseTrainer:
         group : int
             The number of its group; `train` can leave one out and test on it.
         """
-        data, labels = encoded(xseq, self._vocabulary, False), [_text(y) for y in yseq]
+        data = Dataset._trusted(*encoded(xseq, self._vocabulary, False), self._vocabulary)
+        labels = [_text(y) for y in yseq]
         if len(labels) != data.n_tokens:
             raise ValueError(f"The numbers of items and labels differ: |x| = {data.n_tokens}, |y| = {len(labels)}")
         self._sequences.append((data, labels, int(group)))
