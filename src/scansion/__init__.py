@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     )
     from scansion.models import CRF, HierarchicalCRF, SemiCRF
     from scansion.models.files import load
+    from scansion.training.convergence import ConvergenceWarning
 
 _HOME = {
     "BOS": "scansion.lattice",
     "EOS": "scansion.lattice",
     "CRF": "scansion.models",
+    "ConvergenceWarning": "scansion.training.convergence",
     "HierarchicalCRF": "scansion.models",
     "ChainBatch": "scansion.lattice",
     "ChainLattice": "scansion.lattice",
@@ -69,6 +71,7 @@ __all__ = [
     "EOS",
     "ChainBatch",
     "ChainLattice",
+    "ConvergenceWarning",
     "HierarchicalCRF",
     "NestedBatch",
     "NestedLattice",

@@ -13,6 +13,7 @@ from scansion import _checks as checks
 from scansion._checks import Ints
 from scansion.data.dataset import gather
 from scansion.models import engines
+from scansion.models.answers import Answers
 from scansion.models.estimator import Problem, cut
 from scansion.models.flat_estimator import FlatEstimator
 from scansion.models.inputs import Inputs
@@ -173,8 +174,10 @@ class CRF(FlatEstimator):
         found = self.ask(inputs, lambda b: [b.best_labels()], constraints, [] if compiled is None else compiled)
         return np.concatenate([np.zeros(0, np.int64), *found])
 
-    def predict(self, X: Any, constraints: Any = None, rules: Any = None) -> list[Any]:
-        """The most probable labels of each sequence.
+    def predict(
+        self, X: Any, constraints: Any = None, rules: Any = None, decode: Literal["viterbi", "marginal"] = "viterbi"
+    ) -> list[Any]:
+        """The best labels of each sequence.
 
         Parameters
         ----------
@@ -184,11 +187,16 @@ class CRF(FlatEstimator):
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
         rules : Rule, text, or sequence of them, optional
             What the answer must keep, in place of the parameter `rules` (an empty list: nothing); see `scansion.rules`.
+        decode : {"viterbi", "marginal"}
+            "viterbi": the most probable labels as a whole. "marginal": those of which most are expected to be right,
+            each judged by its marginal; as a whole they are possible, too. Take it where tokens are counted.
         """
+        if decode != "viterbi":
+            return super().predict(X, constraints, rules, decode)
         inputs = self._inputs(X)
         names = np.empty(self._model.n_labels, object)
         names[:] = self._model.labels  # labels may be tuples, which np.array would spread
-        return cut(names[self._best(inputs, constraints, rules)].tolist(), inputs.data.offsets)
+        return Answers(cut(names[self._best(inputs, constraints, rules)].tolist(), inputs.data.offsets))
 
     def _named(self, config: Any) -> list[Any]:
         labels = self._model.labels

@@ -22,9 +22,22 @@ from scansion._checks import Floats
 if TYPE_CHECKING:
     from scansion.training.optimizers import LineSearch
 
-__all__ = ["Algorithm", "Parameters", "CheckedSettings", "Settings", "documented", "parameter", "seed", "strengths"]
+__all__ = [
+    "GROUPS",
+    "Algorithm",
+    "CheckedSettings",
+    "Parameters",
+    "Settings",
+    "Strength",
+    "documented",
+    "parameter",
+    "seed",
+    "strengths",
+]
 
 Algorithm = Literal["lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow"]
+Strength = float | Floats | dict[str, Any]
+GROUPS = ("transitions", "patterns", "lengths", "spans", "intercepts")  # of features, in c1 and c2
 
 Self = TypeVar("Self")
 Class = TypeVar("Class", bound=type)
@@ -127,14 +140,30 @@ class Settings(Parameters):
     )
     c1: float | Sequence[float] | Floats | Mapping[str, float] = parameter(
         0.0,
-        "float, or sequence of float",
-        "Strength of the L1 penalty ``c1 |w|_1``, which makes weights 0; a sequence gives one per order (the last "
-        "goes on).",
+        "float, sequence of float, or dict group -> float",
+        "Strength of the penalty ``c1 |w|_1``, which makes weights 0; sequences and groups as in `c2`.",
     )
     c2: float | Sequence[float] | Floats | Mapping[str, float] = parameter(
         1.0,
-        "float, or sequence of float",
-        "Strength of the L2 penalty ``c2 |w|^2``; a sequence gives one per order (the last goes on).",
+        "float, sequence of float, or dict group -> float",
+        "Strength of the penalty ``c2 |w|^2``; a sequence gives one per order (the last goes on). Groups are "
+        '"transitions", "patterns" (of three labels or more), "lengths", "spans", "intercepts", and prefixes of '
+        'attributes, of which the longest wins; "" is all the rest, which has the default unless given. Intercepts '
+        "have none unless they are named. Where lengths are named, neighbouring ranges are to have similar weights, "
+        "``c2 (w_i - w_j)^2``, and small ones only by a tenth of that.",
+    )
+    intercept: bool | None = parameter(
+        None,
+        "bool, optional",
+        "Whether every label has a weight at every token, of which there is no penalty. None: if there are columns "
+        "that are standardised.",
+    )
+    standardize: bool | None = parameter(
+        None,
+        "bool, optional",
+        "Whether the penalty is on weights of numbers less their mean, divided by their standard deviation, so that "
+        "it does not depend on their units; the weights of the model are those of the numbers as they are. True: all "
+        "attributes that have other values than 0 and 1; None: those of them that are columns of arrays.",
     )
     max_iterations: int | None = parameter(
         None,
@@ -208,7 +237,7 @@ class Settings(Parameters):
         False, "bool", "Learn under `rules`: the likelihood is that among what keeps them, and y must keep them."
     )
 
-    def checked(self, c1: float | Floats, c2: float | Floats) -> CheckedSettings:
+    def checked(self, c1: Strength, c2: Strength) -> CheckedSettings:
         """The same as the algorithms take it; ValueError says what is wrong with it. c1, c2: checked strengths."""
         given = {field.name: self._given(field.name) for field in dataclasses.fields(Settings)}
         given["n_jobs"] = checks.jobs(self.n_jobs)
@@ -232,13 +261,13 @@ class Settings(Parameters):
         for name in ("calibration_eta", "c", "variance", "gamma"):
             _number(name, given[name], "> 0", lambda x: x > 0)
         _number("calibration_rate", given["calibration_rate"], "> 1", lambda x: x > 1)
-        low, high = np.min(c2), np.max(c2)
-        if algorithm in ("l2sgd", "asgd", "mm"):
-            if low <= 0.0:
-                raise ValueError(f"algorithm={algorithm!r} needs c2 > 0, which sets its learning rate; got {low}")
-            if low != high:
-                raise ValueError(f"algorithm={algorithm!r} takes one c2 for all orders, got several; use 'lbfgs'")
-        if algorithm != "lbfgs" and np.max(c1) > 0.0:
+        for name in ("intercept", "standardize"):
+            if given[name] not in (None, True, False):
+                raise ValueError(f"{name} must be True, False or None, got {given[name]!r}")
+        high = max(_numbers(c2, 1.0))
+        if algorithm in ("l2sgd", "asgd", "mm") and high <= 0.0:
+            raise ValueError(f"algorithm={algorithm!r} needs c2 > 0, which sets its learning rate; got {high}")
+        if algorithm != "lbfgs" and max(_numbers(c1, 0.0)) > 0.0:
             raise ValueError(f"algorithm={algorithm!r} has no L1 penalty: set c1=0, or use 'lbfgs'")
         given.update(c1=c1, c2=c2, random_state=seed(self.random_state))
         return CheckedSettings(**given)
@@ -249,22 +278,39 @@ class CheckedSettings(Settings):
     """The parameters as the algorithms take them; `max_iterations` is None where there is no limit."""
 
     _: KW_ONLY
-    c1: float | Floats = 0.0  # one strength for all weights, or one for each
-    c2: float | Floats = 1.0
+    c1: Strength = 0.0  # one strength for all weights, one for each order, or for each group
+    c2: Strength = 1.0
     epsilon: float = 1e-5
     delta: float = 1e-5
     n_jobs: int = 1  # threads
     random_state: int = 0  # the seed
 
 
-def strengths(name: str, value: Any) -> float | Floats:
-    """c1 or c2: a number >= 0, or an array of one for each order."""
+def strengths(name: str, value: Any) -> Strength:
+    """c1 or c2: a number >= 0, an array of one for each order, or a dict of one for each group."""
+    if isinstance(value, Mapping):
+        for group, one in value.items():
+            if not isinstance(group, str):
+                raise ValueError(f"{name} must have names of groups or prefixes of attributes as keys, got {group!r}")
+            if not isinstance(one, Mapping) and not (_is_number(one) and one >= 0):
+                raise ValueError(f"{name} must be a number >= 0 for each group, got {one!r} for {group!r}")
+        return {g: strengths(f"{name}[{g!r}]", v) if isinstance(v, Mapping) else float(v) for g, v in value.items()}
     values = value.tolist() if isinstance(value, np.ndarray) else value
     several = isinstance(values, Sequence) and not isinstance(values, str)
     given = list(values) if several else [values]
     if not given or not all(_is_number(v) and v >= 0 for v in given):
-        raise ValueError(f"{name} must be a number >= 0, or one for each order, got {value!r}")
+        raise ValueError(
+            f"{name} must be a number >= 0, or one for each order, got {value!r} (or give a dict of groups)"
+        )
     return np.array(given, np.float64) if several else float(given[0])
+
+
+def _numbers(strength: Strength, default: float) -> list[float]:
+    """All strengths that are given, of dicts at any depth; the default where these leave some open."""
+    if isinstance(strength, dict):
+        given = [number for one in strength.values() for number in _numbers(one, default)]
+        return given if "" in strength else [*given, default]
+    return [float(number) for number in np.atleast_1d(strength)]
 
 
 def seed(random_state: Any) -> int:
