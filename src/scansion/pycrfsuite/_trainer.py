@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from scansion.models.foreign.assemble import first_order
 from scansion.models.weights import Level
 from scansion.pycrfsuite._logparser import TrainLogParser
 from scansion.pycrfsuite._tagger import encoded
+from scansion.training.convergence import ConvergenceWarning
 from scansion.training.learn import Development, learn
 
 __all__ = ["BaseTrainer", "CRFSuiteError", "Trainer"]
@@ -259,7 +261,7 @@ class BaseTrainer:
         else:
             settings = crf.settings()
             watch = _Watch(self, crf, problem.model, [(x, y) for x, y, group in self._sequences if group == holdout])
-            found = learn(problem.objective, problem.model.weights, settings, watch, watch)  # type: ignore[arg-type]
+            found = _learnt(problem, crf, settings, watch)
             if self._algorithm in ("lbfgs", "l2sgd"):
                 name = "L-BFGS" if self._algorithm == "lbfgs" else "SGD"
                 self._say(f"{name} terminated: {found.message}\n")
@@ -457,6 +459,18 @@ class _Watch(Development):
         for name, good, total in (("Item", int(right.sum()), len(right)), ("Instance", whole, len(data))):
             lines.append(f"{name} accuracy: {good} / {total} ({good / max(1, total):.4f})\n")
         return lines
+
+
+def _learnt(problem: Any, crf: CRF, settings: Any, watch: _Watch) -> Any:
+    """Run the algorithm with CRFsuite's stopping rules, and without warnings."""
+    start = problem.model.weights
+    if settings.algorithm == "lbfgs":  # ours takes epsilon relative to the loss at the start, in thousands
+        loss = problem.objective.log_loss(start, np.empty_like(start), 1)
+        settings.epsilon *= 1000.0 / max(loss, 1e-300)
+    penalty, _ = crf._penalty(problem.model, settings, problem.objective)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return learn(problem.objective, start, settings, penalty, None, watch, watch)  # type: ignore[arg-type]
 
 
 def _text(label: Any) -> str:
