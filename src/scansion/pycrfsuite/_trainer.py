@@ -462,7 +462,7 @@ class _Watch(Development):
 
 
 def _learnt(problem: Any, crf: CRF, settings: Any, watch: _Watch) -> Any:
-    """Run the algorithm with CRFsuite's stopping rules, and without warnings."""
+    """Run the algorithm with CRFsuite's steps, in no coordinates but its own, its stopping rules, and no warnings."""
     start = problem.model.weights
     if settings.algorithm == "lbfgs":  # ours takes epsilon relative to the loss at the start, in thousands
         loss = problem.objective.log_loss(start, np.empty_like(start), 1)
