@@ -136,6 +136,10 @@ class Estimator(Settings):
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev must be given together")
         model, objective = self.problem(X, y, sample_weight)
+        if self.expectations is not None:
+            from scansion.models.supervision import supervised
+
+            objective = supervised(self, model, objective, settings.n_jobs)
         penalty, coordinates = self._penalty(model, settings, objective)
         progress = Progress(self.verbose, settings.max_iterations)
 
@@ -169,13 +173,18 @@ class Estimator(Settings):
         self._selection()
         if self.rules is not None:
             given_rules(self.rules)
+        if self.expectations is not None:
+            from scansion.models.supervision import check
+
+            for told in self.expectations_by_level([None]):
+                check(told)
         return self.checked(self._strength("c1"), self._strength("c2"))
 
     def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
         """From data to what an optimiser takes: encode X and y, choose the features, carry old weights over."""
         selection = self._selection()
         old: Any = getattr(self, "model_", None) if self.warm_start else None
-        before = None if old is None else [level.labels for level in old.levels]
+        before = self._told_labels() if old is None else [level.labels for level in old.levels]
         if old is not None and [level.name for level in old.levels] != list(selection.names):
             raise ValueError(f"warm_start needs the levels of the last fit, {[level.name for level in old.levels]}")
         X = readable(X) if any(selection.functions) else X
@@ -193,10 +202,18 @@ class Estimator(Settings):
             carry_over(old, model)
         objective = model.objective(inputs, known, weight)
         model.check_known(objective, known)
+        self._check_examples(model, known)
         self._check_partial(model, inputs, known)
         if self.train_with_rules:
             objective = self._objective_under_rules(model, inputs, known, weight)
         return Problem(model, objective)
+
+    def _check_examples(self, model: Any, known: Knowledge) -> None:
+        """Warn where labels have no example."""
+
+    def _told_labels(self) -> list[list[Any]] | None:
+        """Labels of each level that y may never show."""
+        return None
 
     def _columns(self, X: Any, data: Dataset) -> tuple[Dataset, Ints | None]:
         """The data with an intercept, if it is wanted, and the attributes to standardise."""
@@ -207,7 +224,8 @@ class Estimator(Settings):
             found = np.flatnonzero(numeric(data))
             columns = found if len(found) else None
         known = data.vocabulary.index(INTERCEPT) >= 0
-        if known or self.intercept or (self.intercept is None and columns is not None):
+        wanted = columns is not None if self.intercept is None else self.intercept
+        if known or wanted or self.expectations is not None:
             vocabulary = data.vocabulary
             if not known:
                 vocabulary = vocabulary.copy()
@@ -298,6 +316,10 @@ class Estimator(Settings):
         told : an answer of `predict` or `predict_marginals`, or `classes_`, `strongest_features()`, `length_counts_`
         """
         return [told]
+
+    def expectations_by_level(self, names: list[Any]) -> list[Any]:
+        """`expectations` of each level."""
+        return [self.expectations]
 
     def _inputs(self, X: Any) -> Inputs:
         """X as the model takes it; what was made here before stays as it is."""

@@ -178,6 +178,10 @@ levels_, size_
             raise ValueError("train_with_rules is for CRF and SemiCRF; a HierarchicalCRF keeps rules in its answers")
         return super().settings()
 
+    def expectations_by_level(self, names: list[Any]) -> list[Any]:
+        """`expectations` of each level."""
+        return by_level(self._selection().names, "expectations", self.expectations or {}, {})
+
     # ---- questions ---------------------------------------------------------------------------------------------
 
     def _by_level(self, entries: Any) -> ByLevel:

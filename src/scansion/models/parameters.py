@@ -154,6 +154,20 @@ class Settings(Parameters):
         "it does not depend on their units; the weights of the model are those of the numbers as they are. True: all "
         "attributes that have other values than 0 and 1; None: those of them that are columns of arrays.",
     )
+    expectations: Mapping[Any, Any] | None = parameter(
+        None,
+        "dict label -> (target, margin), optional",
+        "What is expected of labels beyond what y says: the share of tokens that have the label (or one of a tuple of "
+        'labels), on all of X, is to be within the margin of the target; or a dict of "share", "count" (segments a '
+        'sequence) and "length" (their mean) with such bands. Of `HierarchicalCRF`, a dict level -> such a dict. '
+        "With lbfgs only.",
+    )
+    expectation_strength: float = parameter(
+        1.0,
+        "float",
+        "Of each expectation, the penalty is so many times the tokens times the square of how far it is outside its "
+        "band, as a share of the target.",
+    )
     max_iterations: int | None = parameter(
         None,
         "int or None",
@@ -244,6 +258,9 @@ class Settings(Parameters):
         for name in ("intercept", "standardize"):
             if getattr(self, name) not in (None, True, False):
                 raise ValueError(f"{name} must be True, False or None, got {getattr(self, name)!r}")
+        _number("expectation_strength", self.expectation_strength, "> 0", lambda x: x > 0)
+        if self.expectations is not None and self.algorithm != "lbfgs":
+            raise ValueError(f"algorithm={self.algorithm!r} knows no expectations: use 'lbfgs'")
         high = max(_numbers(c2, 1.0))
         if self.algorithm in ("l2sgd", "asgd", "mm") and high <= 0.0:
             raise ValueError(f"algorithm={self.algorithm!r} needs c2 > 0, which sets its learning rate; got {high}")

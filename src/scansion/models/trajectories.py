@@ -33,11 +33,23 @@ def _rows(known: Knowledge) -> Iterator[tuple[int, list[int]]]:
         yield b, labels[offsets[b] : offsets[b + 1]].tolist()
 
 
+def unseen_labels(known: Knowledge, n_labels: int) -> list[int]:
+    """Labels that no token is known to have, and no trajectory passes."""
+    seen = np.zeros(n_labels, np.bool_)
+    numbers = known.level.numbers
+    seen[numbers[numbers >= 0]] = True
+    for _, trajectory in _rows(known):
+        seen[trajectory] = True
+    unseen: list[int] = np.flatnonzero(~seen).tolist()
+    return unseen
+
+
 def label_candidates(
-    known: Knowledge, whole: bool
+    known: Knowledge, whole: bool, n_labels: int
 ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int8] | None]]:
     """Labels (N,) that tokens of sequences with a trajectory may have, one for each token at a time; -1 elsewhere.
 
+    And those without an example, where a token may have them.
     With boundaries, for segments: every token is a segment, or (whole) every sequence is.
     """
     offsets = known.offsets
@@ -52,12 +64,21 @@ def label_candidates(
             if k < len(members):
                 labels[offsets[b] : offsets[b + 1]] = members[k]
         yield labels, ends
+    mask = known.level.mask(n_labels)
+    for y in unseen_labels(known, n_labels):
+        may = known.level.numbers < 0 if mask is None else mask[:, y] & (known.level.numbers < 0)
+        yield np.where(may, y, -1).astype(np.int32), ends
 
 
-def passed_patterns(known: Knowledge, order: int) -> set[Pattern]:
-    """Label patterns of length 2 .. order + 1 that a configuration with one of the trajectories may pass through."""
+def passed_patterns(known: Knowledge, order: int, n_labels: int) -> set[Pattern]:
+    """Label patterns of length 2 .. order + 1 that a configuration with one of the trajectories may pass through.
+
+    And the pairs of labels without an example with all others.
+    """
     merge = known.level.ends is None
     found: set[Pattern] = set()
+    for y in unseen_labels(known, n_labels) if order else []:
+        found |= {pair for other in range(n_labels) for pair in ((y, other), (other, y))}
     for _, trajectory in _rows(known):
         level: set[Pattern] = {(i,) for i in range(len(trajectory))}
         for _ in range(order):
