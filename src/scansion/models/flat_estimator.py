@@ -109,7 +109,7 @@ class FlatEstimator(Estimator):
     def predict_compressed(
         self,
         X: Any,
-        method: str = "paper",
+        method: str = "places",
         *,
         max_length: int | None = None,
         budget: int | None = 10_000,
@@ -121,9 +121,10 @@ class FlatEstimator(Estimator):
         Parameters
         ----------
         X : as in predict
-        method : {"paper", "best"}
-            "paper": the most likely length, then the most likely label at each place (paper 004). "best": the most
-            probable trajectory, by best-first search.
+        method : {"places", "best", "paper"}
+            "places": the most likely length, then, of the trajectories of this length that can occur, the one with the
+            most places expected to be right. "best": the most probable trajectory, by best-first search. "paper": the
+            most likely length, then the most likely label at each place by itself (paper 004); it may be impossible.
         max_length : int, optional
             Longest trajectory to look at.
         budget : int, optional
@@ -133,15 +134,15 @@ class FlatEstimator(Estimator):
         """
         from scansion.lattice.compressed import best_all, predict_all
 
-        if method not in ("paper", "best"):
-            raise ValueError(f"method must be 'paper' or 'best', got {method!r}")
+        if method not in ("places", "best", "paper"):
+            raise ValueError(f"method must be 'places', 'best' or 'paper', got {method!r}")
         labels = self._model.labels
 
         def question(batch: Any) -> list[list[Any]]:
-            if method == "paper":
-                found = predict_all(batch, max_length)
-            else:
+            if method == "best":
                 found = [best.trajectories[0] if len(best) else () for best in best_all(batch, 1, budget, max_length)]
+            else:
+                found = predict_all(batch, max_length, raw=method == "paper")
             return [[labels[y] for y in trajectory] for trajectory in found]
 
         answers: list[list[Any]] = self.ask(X, question, constraints, rules)
