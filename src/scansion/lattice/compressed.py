@@ -239,7 +239,9 @@ class Compressed:
         if isinstance(trajectory, (str, bytes)) or not isinstance(trajectory, Iterable):
             raise ValueError(f"{name} must be a sequence of labels, got {trajectory!r}")
         given = list(trajectory)
-        labels = checks.integers(name, np.array(given, np.int64 if not given else None), len(given), 0, self.n_labels - 1)
+        labels = checks.integers(
+            name, np.array(given, np.int64 if not given else None), len(given), 0, self.n_labels - 1
+        )
         if self._merge:
             check_neighbours(name, labels.tolist())
         return tuple(labels.tolist())

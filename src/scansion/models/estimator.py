@@ -136,18 +136,25 @@ class Estimator(Settings):
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev must be given together")
         model, objective = self.problem(X, y, sample_weight)
+        n = len(objective.inputs)  # type: ignore[attr-defined]
         if self.expectations is not None:
             from scansion.models.supervision import supervised
 
             objective = supervised(self, model, objective, settings.n_jobs)
-        penalty, coordinates = self._penalty(model, settings, objective)
+        centre = self._centre(model, objective, settings.n_jobs)
+        start = model.weights
+        if "cv" in (_word(self.c1), _word(self.c2)):
+            start = self._choose_strength(model, objective, _sequence_weights(sample_weight, n), settings)
+        penalty, coordinates = self._penalty(model, settings, objective, centre)
+        if not start.any():
+            start = self._start(model, objective, penalty, settings.n_jobs)
         progress = Progress(self.verbose, settings.max_iterations)
 
         def learnt_from(weights: Floats) -> Any:
             development = self._development(model, X_dev, y_dev)
             return learn(objective, weights, settings, penalty, coordinates, development, progress)
 
-        learnt = learnt_from(model.weights)
+        learnt = learnt_from(start)
         while self.train_with_rules and objective.take(learnt.weights):  # type: ignore[attr-defined]
             learnt = learnt_from(learnt.weights)
         progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
@@ -155,9 +162,12 @@ class Estimator(Settings):
         return self
 
     @staticmethod
-    def _penalty(model: Any, settings: CheckedSettings, objective: Any) -> tuple[Penalty, Coordinates | None]:
+    def _penalty(
+        model: Any, settings: CheckedSettings, objective: Any, centre: Floats | None = None
+    ) -> tuple[Penalty, Coordinates | None]:
         """What large weights cost, and the coordinates for the optimiser: in units of the features."""
         from scansion.models.penalties import by_weight, walk
+        from scansion.models.starts import alike
         from scansion.models.units import units
         from scansion.training.penalty import Penalty
 
@@ -166,7 +176,58 @@ class Estimator(Settings):
         c2, steps = walk(model, settings.c2, c2)
         if factor is not None:
             c1, c2 = c1 * factor, c2 * factor**2
-        return Penalty(c1, c2, steps), coordinates
+        if centre is not None:  # scores are believed as much as the tokens are many, or they are soon learnt by heart
+            c2 = np.broadcast_to(c2, model.n_weights) * (
+                1.0 + 0.25 * objective.inputs.data.n_tokens * alike(model, centre)
+            )
+        return Penalty(c1, c2, steps, centre), coordinates
+
+    def _choose_strength(self, model: Any, objective: Any, weight: Floats | None, settings: CheckedSettings) -> Floats:
+        """Set c1 or c2 of the settings to what serves best for sequences that are left out; weights to start from."""
+        from scansion.models.choosing import choose
+
+        names = [name for name in ("c1", "c2") if _word(getattr(self, name)) == "cv"]
+        if len(names) > 1 or self.expectations is not None or self.train_with_rules:
+            raise ValueError("'cv' is for c1 or for c2, and goes neither with expectations nor with train_with_rules")
+        chosen, self.cv_results_, start = choose(self, names[0], model, objective, weight, settings)
+        setattr(settings, names[0], chosen)
+        return start
+
+    def _centre(self, model: Any, objective: Any, threads: int) -> Floats | None:
+        """(W,) the weights that columns have as scores of labels, from which the penalty is measured."""
+        if self.scores_of is None:
+            return None
+        from scansion.models.starts import identity, scaled, sharpness
+
+        total, scratch = np.zeros(model.n_weights), np.empty(model.n_weights)
+        for k, told in enumerate(self.scores_by_level()):
+            if told is not None:
+                plain = identity(model, k, told, objective.inputs)
+                total, _ = scaled((total, plain), sharpness, lambda w: objective.log_loss(w, scratch, threads))
+        return total
+
+    def _start(self, model: Any, objective: Any, penalty: Penalty, threads: int) -> Floats:
+        """(W,) the weights that learning starts from."""
+        from scansion.training.learn import log_objective
+
+        start: Floats = model.weights
+        if penalty.centre is not None:
+            start = penalty.centre
+        if self.init == "counts":
+            from scansion.models.starts import counted
+
+            function = log_objective(objective, penalty, threads)
+
+            def loss(w: Floats) -> float:
+                return function(w)[0] + float(np.sum(penalty.c1 * np.abs(w)))
+
+            counts, self.start_loss_ = counted(model, objective.inputs, objective.known, loss)
+            start = counts if self.start_loss_ < loss(start) else start
+        return start
+
+    def scores_by_level(self) -> list[Any]:
+        """`scores_of` of each level."""
+        return [self.scores_of]
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked; ValueError says what is wrong with one, also of the others."""
@@ -178,7 +239,8 @@ class Estimator(Settings):
 
             for told in self.expectations_by_level([None]):
                 check(told)
-        return self.checked(self._strength("c1"), self._strength("c2"))
+        given = [1.0 if _word(getattr(self, name)) == "cv" else self._strength(name) for name in ("c1", "c2")]
+        return self.checked(*given)
 
     def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
         """From data to what an optimiser takes: encode X and y, choose the features, carry old weights over."""
@@ -597,6 +659,11 @@ class Estimator(Settings):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
+
+
+def _word(value: Any) -> str:
+    """A parameter that is given by a word; else nothing."""
+    return value if isinstance(value, str) else ""
 
 
 def _has_arrays(X: Any) -> bool:
