@@ -196,13 +196,20 @@ def test_a_longest_segment_that_cannot_be_learnt():
 
 def test_parameters_of_segments():
     for params, message in (
+        ({"order": "l2sgd"}, "order must be an integer, got 'l2sgd'"),
         ({"max_length": 0}, "max_length must be at least 1, got 0"),
         ({"max_length": 2.5}, "max_length must be an integer, got 2.5"),
         ({"max_length": "by word"}, "max_length must be a number, None or 'by label', got 'by word'"),
         ({"repeats": "no"}, "repeats must be True, False or None, got 'no'"),
         ({"long_segments": "cut"}, "long_segments must be 'error' or 'split', got 'cut'"),
-        ({"length_features": "words"}, "length_features must be among 'bins', 'length', 'log', got 'words'"),
-        ({"length_features": ("bins", 3)}, "length_features must be among 'bins', 'length', 'log', got 3"),
+        ({"length_features": "words"}, "length_features must be among 'segment', .*, or first lengths .* got 'words'"),
+        ({"length_features": ("bins", 3)}, "length_features must be names or first lengths of bins, got 3"),
+        ({"length_features": (5, 2)}, r"length_features: first lengths of bins must ascend, got \(5, 2\)"),
+        ({"length_features": {"A": "words"}}, "length_features must be among 'segment', .* got 'words'"),
+        ({"slack": -1}, "slack must be a number >= 0, got -1"),
+        ({"min_length": "short"}, "min_length must be a number, None or 'by label', got 'short'"),
+        ({"max_length": {"A": 0}}, r"max_length\['A'\] must be at least 1, got 0"),
+        ({"transitions": "some"}, "transitions must be 'all', 'seen' or pairs of labels, got 'some'"),
         ({"segment_features": 5}, r"segment_features must be a function f\(x, start, stop\) or a list of such, got 5"),
         ({"segment_features": [len, 5]}, "segment_features must be a function"),
         ({"attribute_parts": {"a": "middle"}}, r"attribute_parts\['a'\] must name parts among start, .*'middle'"),
@@ -236,7 +243,7 @@ def test_segment_features_need_tokens(semi):
 PARAMETERS = [
     ({"algorithm": "adam"}, f"algorithm must be one of {', '.join(ALGORITHMS)}, got 'adam'"),
     ({"order": -1}, "order must be at least 0, got -1"),
-    ({"order": "l2sgd"}, "order must be an integer, got 'l2sgd'"),
+    ({"order": "second"}, "order must be an integer, got 'second'"),
     ({"order": True}, "order must be an integer, got True"),
     ({"c2": -1.0}, "c2 must be a number >= 0, or one for each order, got -1.0"),
     ({"c1": "a"}, "c1 must be a number >= 0, or one for each order, got 'a'"),

@@ -50,7 +50,20 @@ _HOME = {
     "levels_from_columns": "scansion.data",
     "load": "scansion.models.files",
 }
-_MODULES = ("data", "demo", "display", "features", "lattice", "metrics", "plot", "reference", "rules", "schemes")
+_MODULES = (
+    "data",
+    "demo",
+    "display",
+    "features",
+    "lattice",
+    "metrics",
+    "plot",
+    "pycrfsuite",
+    "reference",
+    "rules",
+    "schemes",
+    "sklearn_crfsuite",
+)
 
 __all__ = [
     "BOS",

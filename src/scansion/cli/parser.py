@@ -13,7 +13,7 @@ from scansion.formats.reading import FORMATS
 
 __all__ = ["build_parser", "verbs"]
 
-ALGORITHMS = ("lbfgs", "l2sgd", "asgd", "mm", "ap", "pa")
+ALGORITHMS = ("lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow")
 MODELS = {"crf": "CRF", "semicrf": "SemiCRF", "hierarchical": "HierarchicalCRF"}
 SCHEMES = ("auto", "iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain")
 SHELLS = ("bash", "zsh", "fish")
@@ -242,6 +242,8 @@ def _train(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--scheme", choices=SCHEMES, default="auto", help="how labels mark segments (default: guessed)")
     group.add_argument("--partial", action="store_true", help="labels may be unknown, '?', or one of several, 'A|B'")
+    _rules(group)
+    group.add_argument("--train-with-rules", action="store_true", help="learn under the rules as well")
     group = parser.add_argument_group("features")
     group.add_argument("-t", "--template", metavar="FILE", help="a template of CRF++, or patterns of Wapiti")
     group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
@@ -281,6 +283,14 @@ def _train(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
 
 
+def _rules(group: Any) -> None:
+    """Options that give rules."""
+    group.add_argument("--rules", action="append", default=[], metavar="FILE", help="rules to keep, one a line")
+    group.add_argument(
+        "--rule", action="append", default=[], metavar="TEXT", help="a rule to keep, as 'at_most_once(StreetName)'"
+    )
+
+
 def _tag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="what train wrote")
     parser.add_argument(
@@ -301,6 +311,7 @@ def _tag(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the file's labels are known: keep them; '?' is unknown, 'A|B' one of these",
     )
+    _rules(group)
     group.add_argument(
         "--compressed", action="store_true", help="the labels that a sequence goes through, and not where"
     )
@@ -339,7 +350,9 @@ def _inspect(parser: argparse.ArgumentParser) -> None:
 
 
 def _convert(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="IN", help="the file to read, gzip or plain; - for standard input")
+    parser.add_argument(
+        "source", metavar="IN", help="the file to read, gzip or plain; - for standard input; or a model of any tool"
+    )
     parser.add_argument(
         "target", nargs="?", default="-", metavar="OUT", help="the file to write (default: standard output)"
     )
@@ -351,7 +364,12 @@ def _convert(parser: argparse.ArgumentParser) -> None:
     _columns(group)
     group.add_argument("--no-labels", action="store_true", help="there are no labels")
     group = parser.add_argument_group("what is written")
-    group.add_argument("--to", dest="target_format", choices=FORMATS, help="by its name unless given")
+    group.add_argument(
+        "--to",
+        dest="target_format",
+        choices=(*FORMATS, "scansion"),
+        help="by its name unless given; of a model: crfsuite or scansion",
+    )
     group.add_argument("--to-scheme", choices=SCHEMES[1:], help="rewrite the labels; default: as they are")
     group.add_argument("--spans", action="store_true", help="jsonl: spans in place of labels")
     group.add_argument("-t", "--template", metavar="FILE", help="make attributes by a template (for crfsuite)")

@@ -50,6 +50,12 @@ class FlatEstimator(Estimator):
         "sequence of label tuples, optional",
         "The label patterns to follow in place of those seen; `BOS` allowed first, `EOS` last.",
     )
+    transitions: Any = parameter(
+        "all",
+        '"all", "seen", or sequence of label pairs',
+        'Which labels may follow each other, begin and end a sequence at all: "all"; those "seen" in training; or the '
+        "pairs given, among them ``(BOS, label)`` and ``(label, EOS)`` (if there are none of these, every label may).",
+    )
     attribute_orders: Mapping[str, Any] | None = parameter(
         None,
         "dict prefix -> order or orders, optional",

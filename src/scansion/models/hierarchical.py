@@ -155,7 +155,7 @@ levels_, size_
         return NestedSelection.checked(self)
 
     def _strength(self, name: str) -> Strength:
-        value = getattr(self, name)
+        value = self._given(name)
         found = strengths(name, value)
         if isinstance(found, np.ndarray):
             raise ValueError(f"{name} must be a number >= 0, or a dict level -> number (or groups), got {value!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +14,30 @@ from scansion._checks import Ints
 from scansion.data import Dataset, Vocabulary
 from scansion.features.spans import SpanAttributes
 
-__all__ = ["INTERCEPT", "Inputs", "with_intercept"]
+__all__ = ["INTERCEPT", "Inputs", "columns_of", "with_intercept"]
 
 INTERCEPT = "(intercept)"  # the attribute that every token has, of value 1
+
+
+def columns_of(X: Any) -> int | None:
+    """Columns of sequences that are arrays; None where they are something else, or come one by one.
+
+    Raises
+    ------
+    ValueError
+        If they differ.
+    """
+    if isinstance(X, np.ndarray):
+        return int(X.shape[2]) if X.ndim == 3 else None
+    if not isinstance(X, (list, tuple)):
+        return None
+    found: int | None = None
+    for b, x in enumerate(X):
+        if (isinstance(x, np.ndarray) and x.dtype.kind in "biuf") or hasattr(x, "tocsr"):
+            if len(x.shape) == 2 and found is not None and x.shape[1] != found:
+                raise ValueError(f"X[{b}] has {x.shape[1]} columns, but those before have {found}")
+            found = int(x.shape[1]) if len(x.shape) == 2 else found
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ order drawn from the seed.
     mm      max-margin: sum_b max_y [w.f(y) + Hamming(y)] - w.f(y_b), + c2 |w|^2, by stochastic subgradients (Pegasos)
     ap      averaged perceptron (Collins 2002)
     pa      passive-aggressive (Crammer et al. 2006)
+    arow    adaptive regularisation of weights (Crammer, Kulesza and Dredze 2009), variances on the diagonal
 """
 
 from __future__ import annotations
@@ -165,6 +166,8 @@ def _lbfgs(job: _Job) -> Learnt:
             "loss": state.loss,
             "gradient_norm": state.gradient_norm,
             "active": state.n_active,
+            "step": state.step,
+            "trials": state.trials,
             "evaluations": state.evaluations,
             "seconds": state.seconds,
         }
@@ -319,17 +322,27 @@ def _sgd(job: _Job) -> Learnt:
     return Learnt(best, float(best_loss) if log else math.nan, message, log)
 
 
+_NO_MORE = "no more mistakes on the training data"
+_MISTAKES = {
+    "ap": _core.Algorithm.perceptron,
+    "pa": _core.Algorithm.passive_aggressive,
+    "arow": _core.Algorithm.arow,
+}
+
+
 def _mistakes(job: _Job) -> Learnt:
     settings = job.settings
-    perceptron = settings.algorithm == "ap"
-    online = _core.Online(_core.Algorithm.perceptron if perceptron else _core.Algorithm.passive_aggressive)
-    online.average = perceptron or settings.averaging
+    adaptive = settings.algorithm == "arow"
+    online = _core.Online(_MISTAKES[settings.algorithm])
+    online.average = settings.algorithm == "ap" or (settings.algorithm == "pa" and settings.averaging)
+    online.gamma = settings.gamma
     online.pa_type = settings.pa_type
     online.aggressiveness = settings.c
     online.error_sensitive = settings.error_sensitive
     rng = np.random.default_rng(settings.random_state)
     examples = job.objective.examples
-    w, total = job.w0.copy(), np.zeros_like(job.w0)
+    # total: what is averaged, or the variances of arow
+    w, total = job.w0.copy(), np.full_like(job.w0, settings.variance if adaptive else 0.0)
 
     def current() -> Floats:
         return w - total / online.steps if online.average and online.steps else w.copy()
@@ -347,8 +360,9 @@ def _mistakes(job: _Job) -> Learnt:
             if stop:
                 message = _EARLY
                 break
-            if loss / max(1, len(examples)) < settings.epsilon:
-                message = "no more mistakes on the training data"
+            mean = loss / max(1, len(examples))
+            if mean < settings.epsilon or (adaptive and mean == settings.epsilon):  # as CRFsuite has it
+                message = "few mistakes are left on the training data" if mean else _NO_MORE
                 break
     except KeyboardInterrupt:
         message = "interrupted; the weights of the last pass are kept"
@@ -362,5 +376,6 @@ _ALGORITHMS: dict[str, Callable[[_Job], Learnt]] = {
     "mm": _sgd,
     "ap": _mistakes,
     "pa": _mistakes,
+    "arow": _mistakes,
 }
 ALGORITHMS = tuple(_ALGORITHMS)
