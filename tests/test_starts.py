@@ -97,3 +97,12 @@ def test_folds():
         sc.CRF(c1="cv", c2="cv").fit(WORDS, LABELS)
     with pytest.raises(ValueError, match="init must be one of"):
         sc.CRF(init="zero").fit(WORDS, LABELS)
+
+
+def test_picture_of_strengths():
+    pytest.importorskip("matplotlib").use("Agg")
+    table = [{"c2": 1.0, "loss": 5.0, "losses": [2.0, 3.0]}, {"c2": 0.1, "loss": 4.0, "losses": [2.0, 2.0]}]
+    ax = sc.plot.strengths(table)
+    assert ax.get_xscale() == "log" and ax.get_legend().get_texts()[0].get_text() == "c2=0.1"
+    with pytest.raises(ValueError, match="results hold no strengths"):
+        sc.plot.strengths([])
