@@ -106,3 +106,19 @@ def test_picture_of_strengths():
     assert ax.get_xscale() == "log" and ax.get_legend().get_texts()[0].get_text() == "c2=0.1"
     with pytest.raises(ValueError, match="results hold no strengths"):
         sc.plot.strengths([])
+
+
+@pytest.mark.parametrize("make", [sc.CRF, lambda: sc.SemiCRF(max_length=12)])
+def test_trajectories_alone_start_from_an_alignment(make):
+    rng = np.random.default_rng(5)
+    X, y = [], []
+    for _ in range(60):
+        row = [label for label in rng.permutation(list("abcd"))[:3] for _ in range(rng.integers(2, 7))]
+        X.append([[f"w={ord(label) + rng.choice([0, 0, 0, 0, 1])}"] for label in row])
+        y.append(row)
+    model = make().fit(X, [sc.Trajectory([k for i, k in enumerate(row) if i == 0 or row[i - 1] != k]) for row in y])
+    answers = model.predict(X)
+    if not isinstance(answers[0][0], str):
+        answers = [[s.label for s in row for _ in range(s.stop - s.start)] for row in answers]
+    right = np.mean([a == b for one, two in zip(answers, y, strict=True) for a, b in zip(one, two, strict=True)])
+    assert right > 0.8

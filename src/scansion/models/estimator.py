@@ -224,7 +224,13 @@ class Estimator(Settings):
         start: Floats = model.weights
         if penalty.centre is not None:
             start = penalty.centre
-        if self.init == "counts":
+        known = objective.known
+        aligned = None
+        if known.trajectories is not None:
+            from scansion.models.trajectories import evenly_aligned
+
+            aligned = evenly_aligned(known)  # where nothing else is known, all labels are alike at weights of 0
+        if self.init == "counts" or aligned is not None:
             from scansion.models.starts import counted
 
             function = log_objective(objective, penalty, threads)
@@ -232,8 +238,9 @@ class Estimator(Settings):
             def loss(w: Floats) -> float:
                 return function(w)[0] + float(np.sum(penalty.c1 * np.abs(w)))
 
-            counts, self.start_loss_ = counted(model, objective.inputs, objective.known, loss)
-            start = counts if self.start_loss_ < loss(start) else start
+            counts, self.start_loss_ = counted(model, objective.inputs, known if aligned is None else aligned, loss)
+            if aligned is not None or self.start_loss_ < loss(start):
+                start = counts
         return start
 
     def scores_by_level(self) -> list[Any]:

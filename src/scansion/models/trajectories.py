@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from scansion._checks import Floats
-from scansion.data import Knowledge
+from scansion.data import Knowledge, Known
 from scansion.lattice.patterns import Pattern
 
 if TYPE_CHECKING:
     from scansion.training.objective import NativeObjective
 
-__all__ = ["check_possible", "label_candidates", "passed_patterns", "paths"]
+__all__ = ["check_possible", "evenly_aligned", "label_candidates", "passed_patterns", "paths", "unseen_labels"]
 
 
 def _rows(known: Knowledge) -> Iterator[tuple[int, list[int]]]:
@@ -31,6 +31,26 @@ def _rows(known: Knowledge) -> Iterator[tuple[int, list[int]]]:
     offsets, labels = known.trajectories
     for b in np.flatnonzero(np.diff(offsets)).tolist():
         yield b, labels[offsets[b] : offsets[b + 1]].tolist()
+
+
+def evenly_aligned(known: Knowledge) -> Knowledge | None:
+    """Sequences cut into as many parts of equal length as their trajectory has places; None: other labels are known.
+
+    A sequence with fewer tokens than places, which only has so many, stays unknown.
+    """
+    if known.trajectories is None or (known.level.numbers >= 0).any():
+        return None
+    labels = np.full(int(known.offsets[-1]), -1, np.int32)
+    ends = None if known.level.ends is None else np.full(len(labels), -1, np.int8)
+    for b, trajectory in _rows(known):
+        first, n = int(known.offsets[b]), int(known.offsets[b + 1] - known.offsets[b])
+        if n < len(trajectory):
+            continue
+        place = np.arange(n) * len(trajectory) // n
+        labels[first : first + n] = np.array(trajectory, np.int32)[place]
+        if ends is not None:
+            ends[first : first + n] = np.append(np.diff(place) > 0, True)
+    return Knowledge((Known(labels, ends=ends),), known.offsets)
 
 
 def unseen_labels(known: Knowledge, n_labels: int) -> list[int]:
