@@ -21,7 +21,6 @@ from scansion.models.weights import Level
 from scansion.pycrfsuite._logparser import TrainLogParser
 from scansion.pycrfsuite._tagger import encoded
 from scansion.training.learn import Development, learn
-from scansion.training.penalty import Penalty
 
 __all__ = ["BaseTrainer", "CRFSuiteError", "Trainer"]
 
@@ -259,9 +258,9 @@ class BaseTrainer:
         else:
             settings = crf.settings()
             watch = _Watch(self, crf, problem.model, [(x, y) for x, y, group in self._sequences if group == holdout])
-            penalty = Penalty(settings.c1, settings.c2)  # type: ignore[arg-type]
-            start = problem.model.weights
-            found = learn(problem.objective, start, settings, penalty, None, watch, watch)  # type: ignore[arg-type]
+            penalty, _ = crf._penalty(problem.model, settings, problem.objective)
+            weights = problem.model.weights  # the steps are CRFsuite's: in no coordinates but its own
+            found = learn(problem.objective, weights, settings, penalty, None, watch, watch)  # type: ignore[arg-type]
             if self._algorithm in ("lbfgs", "l2sgd"):
                 name = "L-BFGS" if self._algorithm == "lbfgs" else "SGD"
                 self._say(f"{name} terminated: {found.message}\n")
