@@ -64,7 +64,8 @@ def test_scores_of_labels(make):
     right = np.mean([np.array(a) == np.array(b) for a, b in zip(answers, y_test, strict=True)])
     assert right > argmax
     own = [model.state_features_[str(i), label] for i, label in enumerate("abc")]
-    other = [w for (name, label), w in model.state_features_.items() if name != str("abc".index(label))]
+    columns = [(name, label, w) for (name, label), w in model.state_features_.items() if name.isdigit()]
+    other = [w for name, label, w in columns if name != str("abc".index(label))]
     assert min(own) > 5 * np.abs(other).max()
     with pytest.raises(ValueError, match="scores_of must name labels"):
         make(scores_of=["x", "y"]).fit(X, y)
