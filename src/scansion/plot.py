@@ -14,7 +14,7 @@ import numpy as np
 from scansion.display.answers import as_columns, as_levels
 from scansion.display.palette import HUES, LIGHT, OUTSIDE, Palette
 
-__all__ = ["lengths", "marginals", "segments", "training"]
+__all__ = ["lengths", "marginals", "segments", "strengths", "training"]
 
 _INK, _QUIET, _BLUE, _ORANGE = "#1b1f24", "#59626d", "#1f5fae", "#b3541e"
 _NAMED_TOKENS = 60  # up to so many have their names below the axis
@@ -231,6 +231,37 @@ def training(log: Any, *, ax: Any = None) -> Any:
             other.spines[side].set_visible(False)
         handles = [*ax.get_legend_handles_labels()[0], *other.get_legend_handles_labels()[0]]
         ax.legend(handles=handles, frameon=False, loc="center right")
+    return ax
+
+
+def strengths(results: Any, *, ax: Any = None) -> Any:
+    """Loss of the sequences that were left out over the strength of the penalty, summed over the folds.
+
+    Parameters
+    ----------
+    results : estimator fitted with ``c2="cv"`` or ``c1="cv"``, or its ``cv_results_``
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    table = list(getattr(results, "cv_results_", results))
+    if not table or not all(isinstance(row, Mapping) for row in table):
+        raise ValueError("results hold no strengths: give an estimator that was fitted with c2='cv'")
+    name = next(key for key in table[0] if key in ("c1", "c2"))
+    at, losses = [row[name] for row in table], [row["loss"] for row in table]
+    ax = _axes(ax, 6.0, 3.2)
+    ax.plot(at, losses, color=_BLUE, linewidth=1.8, marker="o")
+    best = min(range(len(at)), key=losses.__getitem__)
+    ax.plot(
+        at[best], losses[best], color=_ORANGE, marker="o", markersize=9, linestyle="none", label=f"{name}={at[best]:g}"
+    )
+    ax.set_xscale("log")
+    ax.set_xlabel(name)
+    ax.set_ylabel("loss of what was left out")
+    ax.legend(frameon=False)
+    _open(ax)
     return ax
 
 

@@ -121,12 +121,12 @@ levels_, size_
         "``f(x, start, stop) -> dict`` (or list of strings) for each span of at most `max_length` tokens; see "
         "`scansion.features`. Not stored in model files: set it again after loading.",
     )
-    c1: float | Mapping[str, Any] = parameter(
+    c1: float | Mapping[str, Any] | Literal["cv"] = parameter(
         0.0,
         "float, or dict group or level -> float",
         "Strength of the penalty ``c1 |w|_1``, which makes weights 0; groups as in `c2`.",
     )
-    c2: float | Mapping[str, Any] = parameter(
+    c2: float | Mapping[str, Any] | Literal["cv"] = parameter(
         1.0,
         "float, or dict group or level -> float",
         'Strength of the penalty ``c2 |w|^2``, by level or by group as in `CRF` ("transitions" are all cliques of more '
@@ -177,6 +177,14 @@ levels_, size_
         if self.train_with_rules and self.algorithm != "lbfgs":
             raise ValueError(f"train_with_rules of a HierarchicalCRF needs algorithm='lbfgs', got {self.algorithm!r}")
         return super().settings()
+
+    def expectations_by_level(self, names: list[Any]) -> list[Any]:
+        """`expectations` of each level."""
+        return by_level(self._selection().names, "expectations", self.expectations or {}, {})
+
+    def scores_by_level(self) -> list[Any]:
+        """`scores_of` of each level."""
+        return by_level(self._selection().names, "scores_of", self.scores_of or {})
 
     # ---- questions ---------------------------------------------------------------------------------------------
 
