@@ -25,7 +25,7 @@ endif
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help build demo test lint bench experiments sanitize wheel clean check-tools check-experiments
+.PHONY: help build demo test lint bench compat experiments sanitize wheel clean check-tools check-experiments
 
 help:  ## list the targets
 	@echo "scansion: make <target>, with PYTHON=... to choose the interpreter (3.10 or newer)"
@@ -49,6 +49,10 @@ lint: $(VENV)/.tools $(VENV)/.built  ## check style (ruff), formatting (ruff for
 bench: $(VENV)/.built $(VENV)/.bench  ## time the kernels against other libraries
 	@echo "bench: timing the kernels (benchmarks/kernels.py)"
 	@$(BIN)/python benchmarks/kernels.py $(ARGS)
+
+compat: $(VENV)/.built  ## programs written for CRFsuite, with scansion in its place; packages from PyPI
+	@echo "compat: running the same work with both engines (compat/run.py)"
+	@$(BIN)/python compat/run.py $(ARGS)
 
 experiments: check-experiments $(VENV)/.built $(VENV)/.bench  ## run the experiments on real data
 	@echo "experiments: running python -m experiments"

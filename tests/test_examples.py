@@ -27,7 +27,7 @@ def module(name):
     [
         (
             "columns_to_tagger",
-            ["$ scansion tag model", "sentence_id,word,pos,label,predicted,probability", "FB1: 100.00"],
+            ["$ scansion tag model", ",word,pos,label,predicted,probability", "FB1: 100.00"],
         ),
         ("logits", ["ChainBatch(3 sequences, 16 positions, 5 labels)", "scores of the greedy tags: [-inf -inf -inf]"]),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,13 +51,18 @@ def entries(block: Block, answers: Answers, chosen: list[int], truth: list[list[
     tables = np.split(some.marginals[-1], some.data.offsets[1:-1])
     words = block.words()
     result = []
-    for b, found, table in zip(chosen, some.kbest(3), tables, strict=True):
+    for b, found, table, ruled in zip(chosen, some.kbest(3), tables, some.without_rules(), strict=True):
         read = [
             ([[(u, v, str(y)) for u, v, y in spans_of(level, scheme)] for level in some.spans(answer, scheme)], p)
             for answer, p in found
         ]
-        if truth is None:
-            result.append(Sequence(words[b], read[0][0], None, table, labels, read[1:] or None))
+        if truth is None or ruled is not None:
+            entry = Sequence(words[b], read[0][0], None, table, labels, read[1:] or None)
+            if ruled is not None:
+                answer, broken = ruled
+                free = [[(u, v, str(y)) for u, v, y in spans_of(one, scheme)] for one in some.spans(answer, scheme)]
+                entry = replace(entry, without_rules=(free, broken))
+            result.append(entry)
             continue
         given: list[list[Any]] = []
         names: list[str] = []

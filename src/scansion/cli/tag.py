@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from scansion.cli import UsageError
-from scansion.cli.common import check_target, load_model, note, open_output, reading_for, write_text
+from scansion.cli.common import check_target, given_rules, load_model, note, open_output, reading_for, write_text
 from scansion.cli.pages import HTML_LIMIT, entries, truth_of
 from scansion.cli.suspicious import in_block, warn
 from scansion.formats import FormatError, format_module
@@ -27,6 +27,7 @@ def run(args: Any) -> int:
     if args.html is not None:
         check_target(args.html, args.file, args.model)
     model = load_model(args.model)
+    _add_rules(model, given_rules(args))
     reading = reading_for(model, args, args.file)
     tagger = Tagger(model, reading, args.jobs)
     if args.compressed and not hasattr(model, "predict_compressed"):
@@ -59,6 +60,19 @@ def run(args: Any) -> int:
         if left_out:
             note(f"{args.html} shows the first {len(shown_entries)} sequences; {left_out} are left out")
     return 0
+
+
+def _add_rules(model: Any, rules: list[Any]) -> None:
+    """Let a model keep these rules too; an error says that its labels are others."""
+    from scansion.rules.compile import given_rules as listed
+
+    if rules:
+        own = [] if model.rules is None else listed(model.rules)
+        model.set_params(rules=[*own, *rules])
+        try:
+            model.ask([], lambda batch: [])
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
 
 _ABOUT = re.compile(r"(?:y|constraints)\[(\d+)\](?:\[(\d+)\])?(.*)|sequence (\d+), token (\d+):(.*)", re.DOTALL)

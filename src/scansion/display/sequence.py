@@ -56,6 +56,8 @@ class Sequence:
         Other configurations in the form of `levels`, with their probabilities.
     name : str, optional
         Heading of the sequence.
+    without_rules : (levels, list of str), optional
+        What the answer would be without rules, and the rules that it would break.
     """
 
     tokens: list[str]
@@ -65,6 +67,7 @@ class Sequence:
     labels: list[str] | None = None
     alternatives: list[tuple[list[list[Span]], float]] | None = None
     name: str | None = None
+    without_rules: tuple[list[list[Span]], list[str]] | None = None
 
     def __post_init__(self) -> None:
         self.tokens = [str(token) for token in self.tokens]
@@ -94,6 +97,9 @@ class Sequence:
                 (_checked_levels(f"alternatives[{i}]", levels, size), _probability(f"alternatives[{i}]", p))
                 for i, (levels, p) in enumerate(self.alternatives)
             ]
+        if self.without_rules is not None:
+            levels, rules = self.without_rules
+            self.without_rules = _checked_levels("without_rules", levels, size), list(map(str, rules))
 
 
 def _probability(name: str, value: Any) -> float:
@@ -145,7 +151,9 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
             for _, _, label in entry.levels[d] if d < len(entry.levels) else ():
                 palette.add(label)
     answers = (
-        levels for entry in entries for levels in (entry.levels, *(other for other, _ in entry.alternatives or ()))
+        levels
+        for entry in entries
+        for levels in (entry.levels, *(other for other, _ in [*(entry.alternatives or ()), *_freely(entry)]))
     )
     outside = -1 in {palette.add(label) for levels in answers for level in levels for _, _, label in level}
     header = legend = None
@@ -191,6 +199,7 @@ def _entry(entry: Sequence, reading: _Reading, palette: Palette, i: int | None, 
         heading,
         _overview(entry, palette) if size > _OVERVIEW_FROM else None,
         _flow(entry, reading, palette),
+        _ruled(entry, palette),
         _alternatives(entry, palette, opened),
         _heat_map(entry, reading, opened),
         _table(entry, reading, palette),
@@ -357,23 +366,43 @@ def _alternatives(entry: Sequence, palette: Palette, opened: bool) -> Markup | N
         return None
     rows = []
     for i, (levels, p) in enumerate(entry.alternatives):
-        differing = [
-            span
-            for d, level in enumerate(levels)
-            for span in level
-            if d >= len(entry.levels) or span not in set(entry.levels[d])
-        ]
-        chips: list[Any] = []
-        for start, stop, label in differing[:_MOST_CHIPS]:
-            text = element("span", _excerpt(entry, start, stop, 28), class_="quote")
-            chips.append(element("span", chip(palette, label, f"{start}:{stop}"), " ", text, class_="change"))
-        if len(differing) > _MOST_CHIPS:
-            chips.append(element("span", f"and {number(len(differing) - _MOST_CHIPS)} more", class_="quiet"))
+        chips = _differences(entry, levels, palette)
         probable = element("td", meter(p), f"{p:.3f}" if p >= 0.0005 else f"{p:.2g}", class_="number")
         what = element("td", *(chips or [element("span", "as shown", class_="quiet")]))
         rows.append(element("tr", element("th", i + 1, scope="row"), probable, what))
     shown = table(("Rank", "Probability", "What differs"), element("tbody", *rows), class_="alternatives")
     return details(f"Alternatives ({len(rows)})", element("div", shown, class_="scroll"), opened=opened)
+
+
+def _differences(entry: Sequence, levels: list[list[Span]], palette: Palette) -> list[Markup]:
+    """What another configuration has that the one shown has not."""
+    differing = [
+        span
+        for d, level in enumerate(levels)
+        for span in level
+        if d >= len(entry.levels) or span not in set(entry.levels[d])
+    ]
+    chips = []
+    for start, stop, label in differing[:_MOST_CHIPS]:
+        text = element("span", _excerpt(entry, start, stop, 28), class_="quote")
+        chips.append(element("span", chip(palette, label, f"{start}:{stop}"), " ", text, class_="change"))
+    if len(differing) > _MOST_CHIPS:
+        chips.append(element("span", f"and {number(len(differing) - _MOST_CHIPS)} more", class_="quiet"))
+    return chips
+
+
+def _freely(entry: Sequence) -> list[tuple[list[list[Span]], list[str]]]:
+    return [] if entry.without_rules is None else [entry.without_rules]
+
+
+def _ruled(entry: Sequence, palette: Palette) -> Markup | None:
+    """Where a rule changed the answer: which one, and what would stand there without it."""
+    if entry.without_rules is None:
+        return None
+    levels, rules = entry.without_rules
+    named = [part for i, rule in enumerate(rules) for part in ([", "] if i else []) + [element("code", rule)]]
+    told = ["Rules changed this answer: without ", *named, " it would have "]
+    return element("p", *told, *_differences(entry, levels, palette), class_="ruled")
 
 
 def meter(p: float) -> Markup:
