@@ -56,13 +56,14 @@ def entries(block: Block, answers: Answers, chosen: list[int], truth: list[list[
             ([[(u, v, str(y)) for u, v, y in spans_of(level, scheme)] for level in some.spans(answer, scheme)], p)
             for answer, p in found
         ]
-        if truth is None or ruled is not None:
+        other = None
+        if ruled is not None:
+            answer, broken = ruled
+            spans = [[(u, v, str(y)) for u, v, y in spans_of(one, scheme)] for one in some.spans(answer, scheme)]
+            other = (spans, broken)
+        if truth is None:
             entry = Sequence(words[b], read[0][0], None, table, labels, read[1:] or None)
-            if ruled is not None:
-                answer, broken = ruled
-                free = [[(u, v, str(y)) for u, v, y in spans_of(one, scheme)] for one in some.spans(answer, scheme)]
-                entry = replace(entry, without_rules=(free, broken))
-            result.append(entry)
+            result.append(replace(entry, without_rules=other))
             continue
         given: list[list[Any]] = []
         names: list[str] = []
@@ -71,5 +72,5 @@ def entries(block: Block, answers: Answers, chosen: list[int], truth: list[list[
             given += [level, [(u, v, str(y)) for u, v, y in true]]  # the last is shown first
             of = f" {some.levels[k].name}" if len(some.levels) > 1 else ""
             names += [f"predicted{of}", f"truth{of}"]
-        result.append(Sequence(words[b], given, names, table, labels))
+        result.append(replace(Sequence(words[b], given, names, table, labels), without_rules=other))
     return result
