@@ -130,7 +130,7 @@ class Estimator(Settings):
         ----------
         X : iterable of sequences, or Dataset
             A sequence is a list of tokens (dicts, or lists or sets of strings: python-crfsuite's item rules), a 2-D
-            array or a SciPy sparse matrix (rows are tokens).
+            array, a SciPy sparse matrix or a DataFrame (rows are tokens).
         y : iterable
             One target per sequence. An unknown label is None, one of several a set; None in place of a target: nothing
             is known of the sequence, and it contributes nothing.
@@ -506,7 +506,8 @@ class Estimator(Settings):
 
         Parameters
         ----------
-        X : as in fit
+        X : iterable of sequences
+            Tokens as dicts, or lists or sets of strings, 2-D arrays or sparse matrices, in the form given to `fit`.
             Attributes that did not occur in training are ignored.
         constraints : iterable, optional
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
@@ -554,11 +555,13 @@ class Estimator(Settings):
 
         Parameters
         ----------
-        X : as in predict
+        X : iterable of sequences
+            In the form given to `fit`.
         n : int
         random_state : int, numpy Generator or RandomState, optional
             The parameter `random_state` of the estimator unless given; None: other draws at each call.
-        rules : as in predict
+        rules : Rule, text, or sequence of them, optional
+            What the samples must keep, in place of the parameter `rules` (an empty list: nothing).
         """
         chosen = self.random_state if random_state is None else random_state
         rng = checks.generator(chosen if isinstance(chosen, np.random.Generator) or chosen is None else seed(chosen))

@@ -138,7 +138,8 @@ class FlatEstimator(Estimator):
 
         Parameters
         ----------
-        X : as in predict
+        X : iterable of sequences
+            In the form given to `fit`.
         method : {"places", "best", "paper"}
             "places": the most likely length, then, of the trajectories of this length that can occur, the one with the
             most places expected to be right. "best": the most probable trajectory, by best-first search. "paper": the
@@ -148,7 +149,10 @@ class FlatEstimator(Estimator):
         budget : int, optional
             Most prefixes that "best" takes up for a sequence; None: no limit. Where it runs out, the most probable
             trajectory that was met is returned; `lattice(x).compressed().best()` tells whether it is proven.
-        constraints, rules : as in predict
+        constraints : iterable, optional
+            What is known of each sequence, in the form of y in `fit`: the answer agrees with it.
+        rules : Rule, text, or sequence of them, optional
+            What the answer must keep, in place of the parameter `rules` (an empty list: nothing).
         """
         from scansion.lattice.compressed import best_all, predict_all
 
