@@ -196,6 +196,7 @@ def test_a_longest_segment_that_cannot_be_learnt():
 
 def test_parameters_of_segments():
     for params, message in (
+        ({"order": "l2sgd"}, "order must be an integer, got 'l2sgd'"),
         ({"max_length": 0}, "max_length must be at least 1, got 0"),
         ({"max_length": 2.5}, "max_length must be an integer, got 2.5"),
         ({"max_length": "by word"}, "max_length must be a number, None or 'by label', got 'by word'"),
@@ -242,7 +243,7 @@ def test_segment_features_need_tokens(semi):
 PARAMETERS = [
     ({"algorithm": "adam"}, f"algorithm must be one of {', '.join(ALGORITHMS)}, got 'adam'"),
     ({"order": -1}, "order must be at least 0, got -1"),
-    ({"order": "l2sgd"}, "order must be an integer, got 'l2sgd'"),
+    ({"order": "second"}, "order must be an integer, got 'second'"),
     ({"order": True}, "order must be an integer, got True"),
     ({"c2": -1.0}, "c2 must be a number >= 0, or one for each order, got -1.0"),
     ({"c1": "a"}, "c1 must be a number >= 0, or one for each order, got 'a'"),
@@ -252,7 +253,10 @@ PARAMETERS = [
     ({"c2": True}, "c2 must be a number >= 0"),
     ({"algorithm": "l2sgd", "c2": 0.0}, "algorithm='l2sgd' needs c2 > 0.*got 0.0"),
     ({"algorithm": "mm", "c2": 0}, "algorithm='mm' needs c2 > 0"),
-    ({"algorithm": "l2sgd", "c2": [1.0, 2.0]}, "takes one c2 for all orders, got several; use 'lbfgs'"),
+    ({"algorithm": "l2sgd", "c2": [0.0, 0.0]}, "algorithm='l2sgd' needs c2 > 0.*got 0.0"),
+    ({"c2": {"lengths": -1.0}}, "c2 must be a number >= 0 for each group, got -1.0 for 'lengths'"),
+    ({"c2": {3: 1.0}}, "c2 must have names of groups or prefixes of attributes as keys, got 3"),
+    ({"standardize": "yes"}, "standardize must be True, False or None, got 'yes'"),
     ({"algorithm": "l2sgd", "c1": 0.5}, "algorithm='l2sgd' has no L1 penalty: set c1=0, or use 'lbfgs'"),
     ({"algorithm": "ap", "c1": [0.0, 0.5]}, "algorithm='ap' has no L1 penalty"),
     ({"max_iterations": -1}, "max_iterations must be at least 0, got -1"),

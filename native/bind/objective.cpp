@@ -155,7 +155,8 @@ void bind_objective(nb::module_& m) {
       .value("likelihood", Algorithm::kLikelihood)
       .value("margin", Algorithm::kMargin)
       .value("perceptron", Algorithm::kPerceptron)
-      .value("passive_aggressive", Algorithm::kPassiveAggressive);
+      .value("passive_aggressive", Algorithm::kPassiveAggressive)
+      .value("arow", Algorithm::kArow);
   nb::class_<Online>(m, "Online", "Settings and state of an online algorithm.")
       .def("__init__", [](Online* self, Algorithm a) { new (self) Online{a}; }, nb::arg("algorithm"))
       .def_rw("strength", &Online::lambda)
@@ -163,6 +164,7 @@ void bind_objective(nb::module_& m) {
       .def_rw("aggressiveness", &Online::aggressiveness)
       .def_rw("pa_type", &Online::pa_type)
       .def_rw("error_sensitive", &Online::error_sensitive)
+      .def_rw("gamma", &Online::gamma)
       .def_rw("average", &Online::average)
       .def_rw("t", &Online::t)
       .def_rw("scale", &Online::scale)

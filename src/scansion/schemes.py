@@ -39,7 +39,20 @@ import numpy.typing as npt
 
 from scansion.segments import Segment
 
-__all__ = ["SCHEMES", "Neighbours", "Segment", "convert", "detect", "encode", "neighbours", "scheme_name", "segments"]
+__all__ = [
+    "SCHEMES",
+    "Neighbours",
+    "Segment",
+    "Transitions",
+    "convert",
+    "covered",
+    "detect",
+    "encode",
+    "neighbours",
+    "scheme_name",
+    "segments",
+    "transitions",
+]
 
 SCHEMES = ("iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain", "conlleval")
 
@@ -201,6 +214,44 @@ def encode(
     return labels
 
 
+def covered(
+    segments: Iterable[tuple[int, int, Any]], length: int, outside: Any = "O", merge: bool = False
+) -> list[tuple[int, int, Any]]:
+    """Segments in order, and one for each token that they leave out: what `SemiCRF` takes as a whole sequence.
+
+    Parameters
+    ----------
+    segments : iterable of (start, stop, label)
+        From left to right, without overlaps.
+    length : int
+        Number of tokens.
+    outside : optional
+        The label of what lies outside.
+    merge : bool
+        One segment for each stretch outside, and not for each token.
+
+    Examples
+    --------
+    >>> covered(segments(["O", "B-NP", "I-NP"]), 3)
+    [(0, 1, 'O'), (1, 3, 'NP')]
+    """
+    result: list[tuple[int, int, Any]] = []
+
+    def fill(start: int, stop: int) -> None:
+        if merge and start < stop:
+            result.append((start, stop, outside))
+        elif not merge:
+            result.extend((t, t + 1, outside) for t in range(start, stop))
+
+    at = 0
+    for start, stop, label in segments:
+        fill(at, start)
+        result.append((start, stop, label))
+        at = stop
+    fill(at, length)
+    return result
+
+
 def convert(
     labels: Iterable[Any],
     source: str,
@@ -313,13 +364,16 @@ class Neighbours(NamedTuple):
     valid: npt.NDArray[np.bool_]
 
 
-def neighbours(labels: Iterable[Any], scheme: str) -> Neighbours:
+def neighbours(
+    labels: Iterable[Any], scheme: str, *, suffix: bool = False, delimiter: str = "-", outside: Any = None
+) -> Neighbours:
     """How distinct labels of a tag scheme read side by side; ValueError for a label that is not of the scheme."""
     name = scheme_name(scheme)
     sequence = _as_list(labels)
     if name not in _ROLES:
         raise ValueError(f"scheme {name!r} has no tags of its own; choose one of {', '.join(_ROLES)}")
-    parsed = [*_parse(sequence, name, False, "-", "O"), ("O", "")]  # the last: begin and end
+    outside = "O" if outside is None else outside
+    parsed = [*_parse(sequence, name, suffix, _delimiter(delimiter), outside), ("O", "")]  # the last: begin and end
     role = np.array([tag for tag, _ in parsed])
     types = list(dict.fromkeys(kind for tag, kind in parsed if tag != "O"))
     kind = np.array([types.index(kind) if tag != "O" else -1 for tag, kind in parsed], np.int64)
@@ -343,6 +397,55 @@ def neighbours(labels: Iterable[Any], scheme: str) -> Neighbours:
 def scheme_name(scheme: str) -> str:
     """The name of a scheme, one of `SCHEMES`, from that or another of its names."""
     return _scheme(scheme)
+
+
+class Transitions(NamedTuple):
+    """Which labels may follow each other: scores 0 and, where they may not, -inf, for chains of given scores.
+
+    Attributes
+    ----------
+    transition : (L, L)
+        From row to column.
+    start, end : (L,)
+        Of the first and of the last label.
+    """
+
+    transition: np.ndarray[Any, np.dtype[np.float64]]
+    start: np.ndarray[Any, np.dtype[np.float64]]
+    end: np.ndarray[Any, np.dtype[np.float64]]
+
+
+def transitions(
+    labels: Iterable[Any], scheme: str = "iob2", *, suffix: bool = False, delimiter: str = "-", outside: Any = None
+) -> Transitions:
+    """Which of some labels may follow each other in a scheme: those that `encode` writes side by side.
+
+    Parameters
+    ----------
+    labels : iterable
+        L labels, in the order of the scores' columns.
+    scheme, suffix, delimiter, outside
+        As for `segments`; "plain" allows everything.
+
+    Examples
+    --------
+    >>> rules = transitions(["O", "B-NP", "I-NP"], "iob2")
+    >>> np.isfinite(rules.transition).astype(int)
+    array([[1, 1, 0],
+           [1, 1, 1],
+           [1, 1, 1]])
+    >>> import scansion
+    >>> unary = np.log([[0.3, 0.1, 0.6], [0.2, 0.2, 0.6]])
+    >>> scansion.ChainLattice(unary, *rules).viterbi()[0]  # a phrase begins with B
+    array([1, 2])
+    """
+    name, names = _scheme(scheme), _as_list(labels)
+    if name == "plain":
+        return Transitions(*(np.zeros(shape) for shape in ((len(names), len(names)), len(names), len(names))))
+    if name == "conlleval":
+        raise ValueError("scheme 'conlleval' reads tags of any scheme and allows everything; name one of the others")
+    scores = np.where(neighbours(names, name, suffix=suffix, delimiter=delimiter, outside=outside).valid, 0.0, -np.inf)
+    return Transitions(scores[:-1, :-1].copy(), scores[-1, :-1].copy(), scores[:-1, -1].copy())
 
 
 def _scheme(scheme: str) -> str:

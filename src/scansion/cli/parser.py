@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -12,12 +13,14 @@ from scansion.formats.reading import FORMATS
 
 __all__ = ["build_parser", "verbs"]
 
-ALGORITHMS = ("lbfgs", "l2sgd", "asgd", "mm", "ap", "pa")
+ALGORITHMS = ("lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow")
 MODELS = {"crf": "CRF", "semicrf": "SemiCRF", "hierarchical": "HierarchicalCRF"}
 SCHEMES = ("auto", "iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain")
 SHELLS = ("bash", "zsh", "fish")
 
 _SEPARATORS = {"tab": "\t", "space": " ", "comma": ",", "\\t": "\t", "whitespace": "", "auto": ""}
+
+_NEGATIVE = re.compile(r"-\d")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -39,6 +42,31 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"formatter_class": _Help, "allow_abbrev": False, **kwargs})
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, but options may stand anywhere."""
+        return super().parse_known_args(None if args is None else self._options_first(args), namespace)
+
+    def _options_first(self, args: Sequence[str]) -> list[str]:
+        """The arguments of a verb with its options before the rest: argparse wants all positional ones side by side."""
+        if self._subparsers is not None:
+            return list(args)
+        options: list[str] = []
+        rest: list[str] = []
+        coming = iter(args)
+        for argument in coming:
+            action = self._option_string_actions.get(argument)
+            if argument == "--":
+                rest += [argument, *coming]
+            elif action is not None and action.nargs != 0:
+                value = next(coming, None)
+                if value is not None and _NEGATIVE.match(value) and argument.startswith("--"):
+                    options.append(f"{argument}={value}")  # --labels -2,-1 is no option -2
+                else:
+                    options += [argument] if value is None else [argument, value]
+            else:
+                (options if argument.startswith("-") and argument != "-" else rest).append(argument)
+        return options + rest
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 
@@ -57,11 +85,18 @@ def _separator(text: str) -> str:
     return _SEPARATORS.get(text.lower(), text)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _column(text: str) -> int | str:
+    """A column by number or by name."""
     try:
-        return tuple(int(part) for part in text.split(","))
+        return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected column numbers as in 0,2 or =-1, got {text!r}") from None
+        if not text.strip():
+            raise argparse.ArgumentTypeError("expected columns by number or name, as in 0,2 or word,pos") from None
+        return text.strip()
+
+
+def _some_columns(text: str) -> tuple[int | str, ...]:
+    return tuple(map(_column, text.split(",")))
 
 
 def _at_least(least: int) -> Any:
@@ -78,13 +113,16 @@ def _at_least(least: int) -> Any:
 
 
 def _strength(text: str) -> Any:
-    """One number, or one for each order."""
+    """One number, one for each order, or one for each group, by name."""
+    parts = [part.rpartition("=") for part in text.split(",")]
     try:
-        values = [float(part) for part in text.split(",")]
+        values = [float(value) for _, _, value in parts]
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"expected a number, or one for each order as in 0.1,1, got {text!r}"
+            f"expected a number, one for each order as in 0.1,1, or for each group as in lengths=0.1,w=2; got {text!r}"
         ) from None
+    if any(sign for _, sign, _ in parts):
+        return {name: value for (name, _, _), value in zip(parts, values, strict=True)}
     return values[0] if len(values) == 1 else values
 
 
@@ -146,16 +184,30 @@ def _columns(group: Any) -> None:
         "--separator",
         type=_separator,
         metavar="TEXT",
-        help="between columns: tab, comma, or any text; default: spaces and tabs",
+        help="between columns: tab, comma, or any text; default: spaces and tabs, of CSV what the file has",
     )
     group.add_argument("--comment", metavar="PREFIX", help="pass over lines that begin so, as '#'")
     group.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="CSV: the first row has the names of the columns; default: where that is clear",
+    )
+    group.add_argument(
+        "--group",
+        type=_column,
+        metavar="COLUMN",
+        help="CSV: tokens of a sequence have the same there, as a sentence_id",
+    )
+    group.add_argument(
         "--labels",
-        type=_numbers,
+        type=_some_columns,
         action="append",
         metavar="COLUMN",
-        help="the column of the labels, from 0 on or =-1 for the last (default); two (--labels 2,3) are two levels, "
-        "the outer one first",
+        help="the column of the labels, by name, from 0 on or -1 for the last (default); two (--labels 2,3) are two "
+        "levels, the outer one first; of JSON its key",
+    )
+    group.add_argument(
+        "--columns", type=_some_columns, metavar="C,C", help="the columns that the template counts 0, 1, ..., or names"
     )
 
 
@@ -190,18 +242,24 @@ def _train(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--scheme", choices=SCHEMES, default="auto", help="how labels mark segments (default: guessed)")
     group.add_argument("--partial", action="store_true", help="labels may be unknown, '?', or one of several, 'A|B'")
+    _rules(group)
+    group.add_argument("--train-with-rules", action="store_true", help="learn under the rules as well")
     group = parser.add_argument_group("features")
     group.add_argument("-t", "--template", metavar="FILE", help="a template of CRF++, or patterns of Wapiti")
     group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
     group.add_argument("--features", choices=tuple(BUILT_IN), help="a built-in template, for those who have none")
-    group.add_argument("--columns", type=_numbers, metavar="C,C", help="the columns that the template counts 0, 1, ...")
     group.add_argument("--min-freq", type=float, metavar="N", help="leave out features that occur less often")
     group.add_argument("--all-possible-states", action="store_true", help="also features that do not occur")
     group.add_argument("--all-possible-transitions", action="store_true", help="also label pairs that do not occur")
     group = parser.add_argument_group("training")
     group.add_argument("-a", "--algorithm", choices=ALGORITHMS, default="lbfgs", help="default: lbfgs")
     group.add_argument("--c1", type=_strength, metavar="X", help="strength of the L1 penalty (default: 0)")
-    group.add_argument("--c2", type=_strength, metavar="X", help="strength of the L2 penalty (default: 1)")
+    group.add_argument(
+        "--c2",
+        type=_strength,
+        metavar="X",
+        help="strength of the L2 penalty (default: 1); for each group as in lengths=0.1,transitions=0.01,w=2",
+    )
     group.add_argument("--max-iterations", type=_at_least(0), metavar="N", help="stop after so many")
     group.add_argument(
         "--dev", metavar="FILE", help="development data: stop when the score on them no longer rises, keep the best"
@@ -225,6 +283,14 @@ def _train(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
 
 
+def _rules(group: Any) -> None:
+    """Options that give rules."""
+    group.add_argument("--rules", action="append", default=[], metavar="FILE", help="rules to keep, one a line")
+    group.add_argument(
+        "--rule", action="append", default=[], metavar="TEXT", help="a rule to keep, as 'at_most_once(StreetName)'"
+    )
+
+
 def _tag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="what train wrote")
     parser.add_argument(
@@ -245,6 +311,7 @@ def _tag(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the file's labels are known: keep them; '?' is unknown, 'A|B' one of these",
     )
+    _rules(group)
     group.add_argument(
         "--compressed", action="store_true", help="the labels that a sequence goes through, and not where"
     )
@@ -283,7 +350,9 @@ def _inspect(parser: argparse.ArgumentParser) -> None:
 
 
 def _convert(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="IN", help="the file to read, gzip or plain; - for standard input")
+    parser.add_argument(
+        "source", metavar="IN", help="the file to read, gzip or plain; - for standard input; or a model of any tool"
+    )
     parser.add_argument(
         "target", nargs="?", default="-", metavar="OUT", help="the file to write (default: standard output)"
     )
@@ -295,15 +364,19 @@ def _convert(parser: argparse.ArgumentParser) -> None:
     _columns(group)
     group.add_argument("--no-labels", action="store_true", help="there are no labels")
     group = parser.add_argument_group("what is written")
-    group.add_argument("--to", dest="target_format", choices=FORMATS, help="by its name unless given")
+    group.add_argument(
+        "--to",
+        dest="target_format",
+        choices=(*FORMATS, "scansion"),
+        help="by its name unless given; of a model: crfsuite or scansion",
+    )
     group.add_argument("--to-scheme", choices=SCHEMES[1:], help="rewrite the labels; default: as they are")
     group.add_argument("--spans", action="store_true", help="jsonl: spans in place of labels")
     group.add_argument("-t", "--template", metavar="FILE", help="make attributes by a template (for crfsuite)")
     group.add_argument("--features", choices=tuple(BUILT_IN), help="make attributes by a built-in template")
     group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
-    group.add_argument("--columns", type=_numbers, metavar="C,C", help="the columns that the template counts 0, 1, ...")
     group.add_argument(
-        "--output-separator", type=_separator, default="\t", metavar="TEXT", help="between columns (default: tab)"
+        "--output-separator", type=_separator, metavar="TEXT", help="between columns (default: tab, of CSV a comma)"
     )
 
 
@@ -331,6 +404,6 @@ _VERBS = {
 }
 
 
-def labels_given(given: Sequence[tuple[int, ...]] | None) -> tuple[int, ...] | None:
+def labels_given(given: Sequence[tuple[int | str, ...]] | None) -> tuple[int | str, ...] | None:
     """The columns of ``--labels``, which may be given more than once."""
     return None if given is None else tuple(column for columns in given for column in columns)

@@ -10,6 +10,7 @@ from scansion import model_file
 from scansion.data import Trajectory
 from scansion.models.estimator import Estimator, cut
 from scansion.models.flat_model import FlatModel, unpacked
+from scansion.models.inputs import INTERCEPT
 from scansion.models.packing import unpack
 from scansion.models.parameters import parameter
 
@@ -81,7 +82,7 @@ class FlatEstimator(Estimator):
     def predict_compressed(
         self,
         X: Any,
-        method: str = "paper",
+        method: str = "places",
         *,
         max_length: int | None = None,
         budget: int | None = 10_000,
@@ -93,9 +94,10 @@ class FlatEstimator(Estimator):
         Parameters
         ----------
         X : as in predict
-        method : {"paper", "best"}
-            "paper": the most likely length, then the most likely label at each place (paper 004). "best": the most
-            probable trajectory, by best-first search.
+        method : {"places", "best", "paper"}
+            "places": the most likely length, then, of the trajectories of this length that can occur, the one with the
+            most places expected to be right. "best": the most probable trajectory, by best-first search. "paper": the
+            most likely length, then the most likely label at each place by itself (paper 004); it may be impossible.
         max_length : int, optional
             Longest trajectory to look at.
         budget : int, optional
@@ -105,15 +107,15 @@ class FlatEstimator(Estimator):
         """
         from scansion.lattice.compressed import best_all, predict_all
 
-        if method not in ("paper", "best"):
-            raise ValueError(f"method must be 'paper' or 'best', got {method!r}")
+        if method not in ("places", "best", "paper"):
+            raise ValueError(f"method must be 'places', 'best' or 'paper', got {method!r}")
         labels = self._model.labels
 
         def question(batch: Any) -> list[list[Any]]:
-            if method == "paper":
-                found = predict_all(batch, max_length)
-            else:
+            if method == "best":
                 found = [best.trajectories[0] if len(best) else () for best in best_all(batch, 1, budget, max_length)]
+            else:
+                found = predict_all(batch, max_length, raw=method == "paper")
             return [[labels[y] for y in trajectory] for trajectory in found]
 
         answers: list[list[Any]] = self.ask(X, question, constraints, rules)
@@ -172,8 +174,16 @@ class FlatEstimator(Estimator):
         return {
             (model.feature_name(block.part, name), shown(pattern)): w
             for block, name, pattern, w in model.named_features()
-            if not block.always and wanted(pattern)
+            if not block.always and name != INTERCEPT and wanted(pattern)
         }
+
+    @property
+    def intercepts_(self) -> dict[Any, float]:
+        """Label -> weight that it has at every token, where there are such weights (`intercept`)."""
+        model = self._model
+        plain = "inside" if model.segments else "start"
+        found = ((block.part, name, pattern, w) for block, name, pattern, w in model.named_features())
+        return {p[0]: w for part, name, p, w in found if name == INTERCEPT and part == plain and len(p) == 1}
 
     def strongest_features(self, top: int = 20) -> dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]:
         """Label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first.

@@ -131,13 +131,6 @@ class FlatModel(Model):
         length = np.array([len(p) - 1 for p in self.patterns], np.int64)
         return np.concatenate([np.zeros(0, np.int64), *(length[block.columns] for block in self.blocks)])
 
-    def by_weight(self, strength: float | Floats) -> float | Floats:
-        """A strength for all weights, or one for each: of several, one per order, the last goes on."""
-        if isinstance(strength, float):
-            return strength
-        each: Floats = strength[np.minimum(self.orders(), len(strength) - 1)]
-        return each
-
     @property
     def automaton(self) -> PatternAutomaton:
         """The pattern automaton."""
@@ -389,7 +382,7 @@ class FlatModel(Model):
         native = _core.FlatObjective(self.native if rules is None else self._native(rules), inputs.native, *arrays)
         if known.trajectories is not None:
             native.set_trajectories(*known.trajectories, not self.segments)
-        return NativeObjective(native, np.flatnonzero(known.known))
+        return NativeObjective(native, np.flatnonzero(known.known), inputs, known)
 
     def check_known(self, objective: NativeObjective, known: Knowledge) -> None:
         """Raise if no configuration has the trajectory of a sequence."""

@@ -18,18 +18,19 @@ from scansion.data import Vocabulary
 from scansion.model_file import ModelFile, ModelFileError
 from scansion.models.weights import Block, Level, row_offsets
 from scansion.rules.expressions import Rule
+from scansion.rules.learn import Proposal
 
-__all__ = ["json_value", "pack", "storable", "unpack"]
+__all__ = ["LARGEST", "json_value", "pack", "storable", "unpack"]
 
 _LAYOUT = 2
-_LARGEST = 1e100  # a weight whose scores the lattices take
+LARGEST = 1e100  # a weight whose scores the lattices take
 
 
 def storable(value: Any) -> bool:
     """Whether a parameter can stand in a file."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
-    if isinstance(value, Rule):
+    if isinstance(value, (Rule, Proposal)):
         return True
     if isinstance(value, (list, tuple)):
         return all(storable(v) for v in value)
@@ -42,7 +43,7 @@ def json_value(value: Any) -> Any:
     """The same in JSON's types: lists in place of tuples and arrays, text in place of rules."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
-    if isinstance(value, Rule):
+    if isinstance(value, (Rule, Proposal)):
         return str(value)
     if isinstance(value, (list, tuple)):
         return [json_value(v) for v in value]
@@ -123,10 +124,10 @@ def unpack(stored: ModelFile, structured: Callable[[Contents, list[Level], Vocab
             model.check_block(block)
             model.blocks.append(block)
         model.weights = checks.scores("weights", contents.array("weights"), (model.n_weights,))
-        large = ~(np.abs(model.weights) <= _LARGEST)
+        large = ~(np.abs(model.weights) <= LARGEST)
         if large.any():
             at = int(np.argmax(large))
-            raise ValueError(f"weights[{at}] = {model.weights[at]} does not lie within +-{_LARGEST:g}")
+            raise ValueError(f"weights[{at}] = {model.weights[at]} does not lie within +-{LARGEST:g}")
         return model
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, AttributeError) as error:
         what = "a piece of it has another type than it should have"

@@ -100,7 +100,7 @@ class FlatSelection:
             segments,
             int(given.order),
             patterns,
-            _frequencies(given.min_freq),
+            _frequencies(given._given("min_freq")),
             None if bias_order is None else int(bias_order),
             bool(given.all_possible_states),
             bool(given.all_possible_transitions),

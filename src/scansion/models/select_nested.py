@@ -81,7 +81,7 @@ class NestedSelection:
                 raise ValueError(f"repeats must be True, False or None, got {value!r}")
         if given.transitions not in ("all", "seen"):
             raise ValueError(f"transitions must be 'all' or 'seen', got {given.transitions!r}")
-        least = given.min_freq
+        least = given._given("min_freq")
         if isinstance(least, bool) or not isinstance(least, Real) or not 0.0 <= float(least) < np.inf:
             raise ValueError(f"min_freq must be a number >= 0, got {least!r}")
         parts = given.attribute_parts

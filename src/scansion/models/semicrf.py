@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -112,6 +113,16 @@ levels_, size_
 
     _segments: ClassVar[bool] = True
     _kind: ClassVar[str] = "semicrf"
+
+    def _check_labels(self, labels: Sequence[Any]) -> None:
+        heads = {label[:2] for label in labels if isinstance(label, str)}
+        if "B-" in heads and heads & {"I-", "E-", "L-"}:
+            warnings.warn(
+                "the labels look like tags (B-..., I-...), each of which is a label of its own here; for segments give "
+                "y = [schemes.covered(schemes.segments(tags, 'iob2'), len(tags)) for tags in y], with "
+                "scansion.schemes",
+                stacklevel=4,
+            )
 
     def _named(self, config: Any) -> list[Segment]:
         labels = self._model.labels
