@@ -94,34 +94,6 @@ bool segment_end_rows(const SegmentView& view, const TopologyView& net, SegmentW
   return sweep.by_key(v);
 }
 
-bool segment_best_ends(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v, double* h,
-                       double* length) {
-  if (view.full || view.runs || net.end_classes > 0 || !net.identity_keys) return false;
-  const int64_t longest = view.max_length < v ? view.max_length : v;
-  const bool open = !(view.may_end && !view.may_end[v - 1]);
-  double* offset = work.row_top;
-  for (int64_t d = 1; d <= longest; ++d) offset[d - 1] = difference(work.a_scale[v - d], work.a_scale[v - 1]);
-  for (int64_t k = 0; k < work.Kp; k += kLanes) {
-    const Vec end = work.end_x ? load(work.end_x + (v - 1) * work.Cp + k) : splat(0.0);
-    Vec best = splat(-kInfinity), at = splat(0.0), inside = splat(0.0);
-    for (int64_t d = 1; open && d <= longest; ++d) {
-      const int64_t u = v - d;
-      if (work.inside_x) inside = inside + load(work.inside_x + u * work.Cp + k);
-      if (!work.alive[u]) continue;
-      Vec row = inside;  // the order of additions is that of extent_row
-      if (work.start_x) row = row + load(work.start_x + (view.start_stride ? u : 0) * work.Cp + k);
-      if (work.end_x) row = row + end;
-      if (work.length_x) row = row + load(work.length_x + (d - 1) * work.Cp + k);
-      const Vec x = load(work.g + u * work.Kp + k) + (row + splat(offset[d - 1]));
-      at = select_greater(x, best, splat(static_cast<double>(d)), at);
-      best = select_greater(x, best, x, best);
-    }
-    store(h + k, best);
-    store(length + k, at);
-  }
-  return true;
-}
-
 void sum_difference_forward(const SumDifferenceView& view, SumDifferenceWork& work) {
   SumDifference(view, work).forward();
 }
@@ -200,7 +172,6 @@ constexpr Kernels table = {
     segment_prepare,
     segment_table,
     segment_end_rows,
-    segment_best_ends,
     nested_forward,
     nested_backward,
     sum_difference_forward,

@@ -27,10 +27,6 @@ struct Kernels {
   double (*segment_table)(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work);
   // scores of all segments that end at v into work.rows; returns whether rows go by key, not by extent class
   bool (*segment_end_rows)(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v);
-  // best weight of each key over the segments that end at v, h (Kp,), relative to work.a_scale[v-1], and their lengths
-  // (Kp,), the shorter of equals; false: rows must be looked at one by one
-  bool (*segment_best_ends)(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v, double* h,
-                            double* length);
   // one run of a nested lattice: before, after and ends; rest, ahead and expectations; false: use log space
   bool (*nested_forward)(const NestedRun& run);
   bool (*nested_backward)(const NestedRun& run);

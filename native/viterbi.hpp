@@ -29,13 +29,11 @@ inline bool fill_best_scores(const Kernels& kernels, const SegmentView& view, co
   for (int64_t v = 0; v <= T; ++v) {
     double* a = work.a + v * work.Sp;
     if (v > 0) {
+      const bool keyed = kernels.segment_end_rows(view, net, work, v);
       const Scale& reference = work.a_scale[v - 1];
       double* h = work.h;
-      const bool found = kernels.segment_best_ends(view, net, work, v, h, work.q);
-      for (int64_t k = 0; found && k < K; ++k) length[k] = static_cast<int32_t>(work.q[k]);
-      const bool keyed = !found && kernels.segment_end_rows(view, net, work, v);
-      if (!found) std::fill_n(h, K, none);
-      for (int64_t d = 1; !found && d <= view.max_length && d <= v; ++d) {
+      std::fill_n(h, K, none);
+      for (int64_t d = 1; d <= view.max_length && d <= v; ++d) {
         if (!(work.row_top[d - 1] > none)) continue;
         const int64_t u = v - d;
         const double offset = (work.a_scale[u].hi - reference.hi) + (work.a_scale[u].lo - reference.lo);
