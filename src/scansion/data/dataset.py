@@ -332,7 +332,12 @@ def encode(X: Iterable[Any], vocabulary: Vocabulary | None = None, *, frozen: bo
         vocabulary = Vocabulary()
     elif not isinstance(vocabulary, Vocabulary):
         raise TypeError(f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
-    return Dataset._trusted(*_core.encode(X, vocabulary, bool(frozen), unusual), vocabulary)
+    return Dataset._trusted(*encoded_arrays(X, vocabulary, bool(frozen)), vocabulary)
+
+
+def encoded_arrays(X: Any, vocabulary: Vocabulary, frozen: bool) -> tuple[Ints, Ints, Numbers, Floats | None]:
+    """Offsets, token offsets, numbers and values of the `Dataset` that `encode` makes of a list of sequences."""
+    return _core.encode(X, vocabulary, frozen, unusual)
 
 
 def _describe(value: Any) -> str:

@@ -16,7 +16,7 @@ from scansion.models import engines
 from scansion.models.answers import Answers
 from scansion.models.estimator import Problem, cut
 from scansion.models.flat_estimator import FlatEstimator
-from scansion.models.inputs import Inputs
+from scansion.models.inputs import Inputs, columns_of
 from scansion.models.parameters import Algorithm, documented, parameter
 
 if TYPE_CHECKING:
@@ -101,7 +101,22 @@ class CRF(FlatEstimator):
             self.algorithm, self.order = self.order, 1
 
     def fit(self: Self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None, *, sample_weight: Any = None) -> Self:
-        """Learn the weights; with `grow`, choose the patterns on the way. Parameters as in `Estimator.fit`."""
+        """Learn the weights; with `grow`, choose the patterns on the way.
+
+        Parameters
+        ----------
+        X : iterable of sequences, or Dataset
+            A sequence is a list of tokens (dicts, or lists or sets of strings: python-crfsuite's item rules), a 2-D
+            array, a SciPy sparse matrix or a DataFrame (rows are tokens).
+        y : iterable
+            One list of labels per sequence. An unknown label is None, one of several a set; None in place of a list:
+            nothing is known of the sequence, and it contributes nothing. A `Trajectory`: the labels it goes through.
+        X_dev, y_dev : optional
+            Development data: `score` on them is logged at each iteration; training stops when it has not risen for
+            `patience` iterations, and the best weights are kept.
+        sample_weight : (B,), optional
+            Weight of each sequence, >= 0.
+        """
         assert isinstance(self, CRF)
         if self.grow is None:
             vars(self).pop("growth_log_", None)
@@ -112,6 +127,7 @@ class CRF(FlatEstimator):
             from scansion.models.growth import grow
 
             grow(self, X, y, sample_weight, X_dev, y_dev)
+            self.n_features_in_ = columns_of(X)
         if self.model_filename is not None:
             self.save(self.model_filename, format="crfsuite")
         return self
@@ -181,7 +197,8 @@ class CRF(FlatEstimator):
 
         Parameters
         ----------
-        X : as in fit
+        X : iterable of sequences
+            Tokens as dicts, or lists or sets of strings, 2-D arrays or sparse matrices, in the form given to `fit`.
             Attributes that did not occur in training are ignored.
         constraints : iterable, optional
             What is known of each sequence, in the form of y in fit: the answer agrees with it.

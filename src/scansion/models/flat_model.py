@@ -263,21 +263,23 @@ class FlatModel(Model):
 
     # ---- lattices ----------------------------------------------------------------------------------------------
 
-    def batch(self, inputs: Inputs, n_jobs: int) -> ChainBatch | SegmentBatch:
+    def batch(self, inputs: Inputs, n_jobs: int, pairs: Floats | None = None) -> ChainBatch | SegmentBatch:
         """The lattices of encoded sequences under the weights, in the kernels' compact form.
 
-        Scores have columns for some patterns only: `lattices` makes those that answer for all of them.
+        Scores have columns for some patterns only: `lattices` makes those that answer for all of them. pairs (L, L):
+        scores of label pairs, from a batch under the same weights, where they do not depend on the sequences.
         """
         data, columns = inputs.data, self.columns
         n = data.n_tokens
         start = np.zeros((n, columns))
         nothing = Knowledge.nothing(data.offsets)
         if self.dense:
-            steps = int(np.maximum(np.diff(data.offsets) - 1, 0).sum())
-            size = self.n_labels
-            pairs = np.zeros((steps, size, size) if self.varying else (size, size))
+            size, out = self.n_labels, None
+            if pairs is None or self.varying:
+                steps = int(np.maximum(np.diff(data.offsets) - 1, 0).sum()) if self.varying else 0
+                pairs = out = np.zeros((steps, size, size) if self.varying else (size, size))
             _core.score_arrays(
-                self.native, inputs.native, self.weights, start, None, None, None, None, None, pairs, n_jobs
+                self.native, inputs.native, self.weights, start, None, None, None, None, None, out, n_jobs
             )
             chain: ChainBatch = ChainBatch._of(DenseCore(data.offsets, nothing, start, pairs, None, None), n_jobs)
             return chain

@@ -35,8 +35,10 @@ class SemiCRF(FlatEstimator):
     classes_, attributes_, state_features_, transition_features_, pattern_features_, patterns_, length_counts_, \
 levels_, size_
         What was learnt.
-    training_log_, loss_, n_iter_, message_
-        As in `CRF`.
+    training_log_ : list of dict
+        One for each iteration: iteration, loss, gradient_norm, active, dev_score, seconds.
+    loss_, n_iter_, message_
+        The loss at the end, the number of iterations, and why training ended.
 
     Notes
     -----
