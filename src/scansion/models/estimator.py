@@ -323,6 +323,10 @@ class Estimator(Settings):
         rules = () if self.rules is None else tuple(given_rules(self.rules))
         if not rules:
             raise ValueError("train_with_rules needs rules")
+        if self._kind == "hierarchical":
+            from scansion.rules.nested_training import TiedObjective
+
+            return TiedObjective(model, inputs, known, weight, model.rule_set(rules))
         return RestrictedObjective(model, inputs, known, weight, model.rule_set(rules))
 
     def _check_partial(self, model: Any, inputs: Inputs, known: Knowledge) -> None:

@@ -174,8 +174,8 @@ levels_, size_
         if self.algorithm not in _ALGORITHMS:
             raise ValueError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, got {self.algorithm!r}")
         checks.count("batch_size", self.batch_size, 1)
-        if self.train_with_rules:
-            raise ValueError("train_with_rules is for CRF and SemiCRF; a HierarchicalCRF keeps rules in its answers")
+        if self.train_with_rules and self.algorithm != "lbfgs":
+            raise ValueError(f"train_with_rules of a HierarchicalCRF needs algorithm='lbfgs', got {self.algorithm!r}")
         return super().settings()
 
     def expectations_by_level(self, names: list[Any]) -> list[Any]:
