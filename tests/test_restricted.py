@@ -65,7 +65,7 @@ def restricted_cases(draw, kind, **options):
 
 @flat_kinds
 @relaxed
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.data())
 def test_sums(kind, few, data):
     a = data.draw(restricted_cases(kind))
@@ -102,7 +102,7 @@ def test_sums(kind, few, data):
 
 
 @flat_kinds
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.data(), st.sampled_from([1, 2, 5, 10_000]))
 def test_best(kind, data, k):
     a = data.draw(restricted_cases(kind))
@@ -120,7 +120,7 @@ def test_best(kind, data, k):
 
 
 @flat_kinds
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.data())
 def test_ties_are_broken_from_the_end(kind, data):
     a = data.draw(restricted_cases(kind, kinds=("integer",)))
@@ -130,7 +130,7 @@ def test_ties_are_broken_from_the_end(kind, data):
 
 
 @flat_kinds
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.data())
 def test_scores_and_samples(kind, data):
     a = data.draw(restricted_cases(kind))
@@ -145,7 +145,7 @@ def test_scores_and_samples(kind, data):
 
 
 @flat_kinds
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.data())
 def test_most_accurate(kind, data):
     """Of what keeps the rules, nothing has more positions that are expected to be right."""
@@ -158,7 +158,7 @@ def test_most_accurate(kind, data):
 
 
 @flat_kinds
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.data())
 def test_trajectories(kind, data):
     a = data.draw(restricted_cases(kind, min_times=1))
@@ -174,7 +174,7 @@ def test_trajectories(kind, data):
 
 
 @flat_kinds
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.data())
 def test_constraints_and_rules_in_either_order(kind, data):
     a = data.draw(restricted_cases(kind))
@@ -224,7 +224,7 @@ def nested_cases(draw):
     return p, chosen, scored
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(nested_cases())
 def test_nested_lattices(drawn):
     p, chosen, scored = drawn

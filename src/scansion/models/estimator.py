@@ -21,6 +21,7 @@ from scansion import _checks as checks
 from scansion import model_file
 from scansion._checks import Floats, Ints
 from scansion.data import Dataset, Knowledge, encode
+from scansion.data.dataset import cut
 from scansion.features.spans import readable, span_attributes
 from scansion.formats.reading import Reading
 from scansion.models.answers import Answers
@@ -95,6 +96,14 @@ class Estimator(Settings):
         """A configuration with the labels' names."""
         raise NotImplementedError
 
+    def _named_draws(self, drawn: Any) -> list[Any]:
+        """The same of several, as `sample` of a batch gives them for a sequence."""
+        return [self._named(config) for config in drawn]
+
+    def _named_kbest(self, batch: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """The k best of each sequence of a batch, by name, with their scores."""
+        return [[(self._named(config), score) for config, score in found] for found in batch.kbest(k)]
+
     def _answers(self, batch: Any) -> list[Any]:
         """The best configurations of a batch, by name."""
         return [self._named(config) for config in batch.viterbi()[0]]
@@ -121,7 +130,7 @@ class Estimator(Settings):
         ----------
         X : iterable of sequences, or Dataset
             A sequence is a list of tokens (dicts, or lists or sets of strings: python-crfsuite's item rules), a 2-D
-            array or a SciPy sparse matrix (rows are tokens).
+            array, a SciPy sparse matrix or a DataFrame (rows are tokens).
         y : iterable
             One target per sequence. An unknown label is None, one of several a set; None in place of a target: nothing
             is known of the sequence, and it contributes nothing.
@@ -497,7 +506,8 @@ class Estimator(Settings):
 
         Parameters
         ----------
-        X : as in fit
+        X : iterable of sequences
+            Tokens as dicts, or lists or sets of strings, 2-D arrays or sparse matrices, in the form given to `fit`.
             Attributes that did not occur in training are ignored.
         constraints : iterable, optional
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
@@ -524,8 +534,8 @@ class Estimator(Settings):
 
         def best(batch: Any) -> list[list[tuple[Any, float]]]:
             return [
-                [(self._named(config), score - log_z) for config, score in found]
-                for log_z, found in zip(batch.log_partition().tolist(), batch.kbest(k), strict=True)
+                [(config, score - log_z) for config, score in found]
+                for log_z, found in zip(batch.log_partition().tolist(), self._named_kbest(batch, k), strict=True)
             ]
 
         return self.ask(X, best, constraints, rules)
@@ -545,17 +555,19 @@ class Estimator(Settings):
 
         Parameters
         ----------
-        X : as in predict
+        X : iterable of sequences
+            In the form given to `fit`.
         n : int
         random_state : int, numpy Generator or RandomState, optional
             The parameter `random_state` of the estimator unless given; None: other draws at each call.
-        rules : as in predict
+        rules : Rule, text, or sequence of them, optional
+            What the samples must keep, in place of the parameter `rules` (an empty list: nothing).
         """
         chosen = self.random_state if random_state is None else random_state
         rng = checks.generator(chosen if isinstance(chosen, np.random.Generator) or chosen is None else seed(chosen))
 
         def draw(batch: Any) -> list[list[Any]]:
-            return [[self._named(config) for config in drawn] for drawn in batch.sample(n, rng)]
+            return [self._named_draws(drawn) for drawn in batch.sample(n, rng)]
 
         return self.ask(X, draw, None, rules)
 
@@ -809,9 +821,3 @@ def _sequence_weights(sample_weight: Any, n: int) -> Floats | None:
         b = int(np.argmax(weight < 0))
         raise ValueError(f"sample_weight[{b}] = {weight[b]} must not be negative")
     return weight
-
-
-def cut(rows: list[Any], offsets: Any) -> list[list[Any]]:
-    """Rows of all sequences as one list for each."""
-    cuts = offsets.tolist()
-    return [rows[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]

@@ -70,6 +70,18 @@ class FlatEstimator(Estimator):
 
         return FlatSelection.checked(self, self._segments)
 
+    def _at_once(self, x: Any) -> list[Any] | None:
+        """The answer for one sequence by a native call of its own, which takes microseconds; None: there is none."""
+        raise NotImplementedError
+
+    def predict_single(self, x: Any, rules: Any = None) -> Any:
+        """The most probable configuration of one sequence, without what a batch costs; rules as in predict."""
+        x = list(x) if hasattr(x, "__next__") else x  # it may be read twice
+        plain = rules is None and self.rules is None and self.n_features_in_ is None
+        plain = plain and self._model.vocabulary.index(INTERCEPT) < 0
+        found = self._at_once(x) if plain else None
+        return self.predict([x], rules=rules)[0] if found is None else found
+
     def _told_labels(self) -> list[list[Any]] | None:
         if self.labels is None:
             return None
@@ -126,7 +138,8 @@ class FlatEstimator(Estimator):
 
         Parameters
         ----------
-        X : as in predict
+        X : iterable of sequences
+            In the form given to `fit`.
         method : {"places", "best", "paper"}
             "places": the most likely length, then, of the trajectories of this length that can occur, the one with the
             most places expected to be right. "best": the most probable trajectory, by best-first search. "paper": the
@@ -136,7 +149,10 @@ class FlatEstimator(Estimator):
         budget : int, optional
             Most prefixes that "best" takes up for a sequence; None: no limit. Where it runs out, the most probable
             trajectory that was met is returned; `lattice(x).compressed().best()` tells whether it is proven.
-        constraints, rules : as in predict
+        constraints : iterable, optional
+            What is known of each sequence, in the form of y in `fit`: the answer agrees with it.
+        rules : Rule, text, or sequence of them, optional
+            What the answer must keep, in place of the parameter `rules` (an empty list: nothing).
         """
         from scansion.lattice.compressed import best_all, predict_all
 

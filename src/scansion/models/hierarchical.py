@@ -45,8 +45,10 @@ class HierarchicalCRF(Estimator):
 levels_, size_
         What was learnt.
     max_length_ : dict level -> longest segment, None for no bound
-    training_log_, loss_, n_iter_, message_
-        As in `CRF`.
+    training_log_ : list of dict
+        One for each iteration: iteration, loss, gradient_norm, active, dev_score, seconds.
+    loss_, n_iter_, message_
+        The loss at the end, the number of iterations, and why training ended.
 
     Notes
     -----

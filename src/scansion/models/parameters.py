@@ -141,13 +141,13 @@ class Settings(Parameters):
     c1: float | Sequence[float] | Floats | Mapping[str, float] | Literal["cv"] = parameter(
         0.0,
         'float, sequence of float, dict group -> float, or "cv"',
-        "Strength of the penalty ``c1 |w|_1``, which makes weights 0; sequences, groups and choice as in `c2`.",
+        "Strength of the L1 penalty ``c1 |w|_1``, which makes weights 0; sequences, groups and choice as in `c2`.",
     )
     c2: float | Sequence[float] | Floats | Mapping[str, float] | Literal["cv"] = parameter(
         1.0,
         'float, sequence of float, dict group -> float, or "cv"',
-        'Strength of the penalty ``c2 |w|^2``; "cv": chosen among 30 .. 0.003 by the likelihood of sequences that are '
-        "left out (`cv`, `cv_results_`). A sequence gives one per order (the last goes on). Groups are "
+        'Strength of the L2 penalty ``c2 |w|^2``; "cv": chosen among 30 .. 0.003 by the likelihood of sequences that '
+        "are left out (`cv`, `cv_results_`). A sequence gives one per order (the last goes on). Groups are "
         '"transitions", "patterns" (of three labels or more), "lengths", "spans", "intercepts", and prefixes of '
         'attributes, of which the longest wins; "" is all the rest, which has the default unless given. Intercepts '
         "have none unless they are named. Where lengths are named, neighbouring ranges are to have similar weights, "
