@@ -174,7 +174,7 @@ def durations(n: int = 80, seed: int = 2) -> Case:
     helix = ((length >= 17) & (length <= 25)) * (1.0 + (length == 21))
     table = np.array([gamma / gamma.sum(), helix / helix.sum(), gamma / gamma.sum()])
     transition = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]])
-    emission = np.exp(1.6 * rng.normal(size=(3, 20)))
+    emission = np.exp(3.0 * rng.normal(size=(3, 20)))
     emission /= emission.sum(axis=1, keepdims=True)
 
     def emit(row: list[int]) -> Any:

@@ -178,7 +178,7 @@ class Settings(Parameters):
         1.0,
         "float",
         "Of each expectation, the penalty is so many times the tokens times the square of how far it is outside its "
-        "band, as a share of the target.",
+        "band, as a share of the target (of the rest, where the target is a share above one half).",
     )
     cv: Any = parameter(
         3,

@@ -57,7 +57,8 @@ def supervised(estimator: Any, model: Any, objective: Any, threads: int) -> Supe
                     ratio = segments, n_segments, None, float(max(1, len(inputs)))
                     if kind == "length":
                         ratio = tokens, n_tokens, segments, n_segments
-                found.append(Expectation(float(target), float(margin), *ratio))
+                unit = min(target, 1.0 - target) if kind == "share" and target < 1.0 else target
+                found.append(Expectation(float(target), float(margin), float(unit), *ratio))
     longest = int(inputs.data.lengths.max(initial=1))
     strength = float(estimator.expectation_strength) * inputs.data.n_tokens
     return Supervised(objective, free, found, strength, longest)

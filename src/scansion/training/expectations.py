@@ -3,10 +3,11 @@ r"""Expectations as supervision: a penalty where the expected share, number or m
 An expectation is :math:`r(w) = E[a] / E[b]`, with a and b sums over all sequences of features that the model has:
 :math:`a(y) = u \cdot f(y)` for a direction u of the weights. The penalty is
 
-.. math:: P(w) = \sum_k s\, N\, \max(0, |r_k - t_k| / t_k - m_k / t_k)^2,
+.. math:: P(w) = \sum_k s\, N\, \max(0, |r_k - t_k| - m_k)^2 / q_k^2,
 
-with target t, margin m and N tokens (generalised expectations: Mann and McCallum 2010; as what keeps training with
-entities alone from collapsing: Effland and Collins 2021). The gradient of an expectation is a covariance,
+with target t, margin m, N tokens and q = t, of shares the lesser of t and 1 - t (generalised expectations: Mann and
+McCallum 2010; as what keeps training with entities alone from collapsing: Effland and Collins 2021). The gradient of an
+expectation is a covariance,
 :math:`\nabla E[u \cdot f] = \mathrm{Cov}(f, u \cdot f) = H u`, the derivative of the expectations
 :math:`E_{w + e u}[f]` by e. All expectations together need one such derivative: that along the sum of their
 directions. It is taken by central differences of fourth order with a step that changes the score of no sequence by more
@@ -35,7 +36,8 @@ class Expectation:
 
     Attributes
     ----------
-    target, margin : float
+    target, margin, unit : float
+        The unit is what the distance from the band is measured in.
     above, below : (W,), or None
         Directions of a and b; None: b is a constant.
     above_gold, below_gold : float
@@ -44,6 +46,7 @@ class Expectation:
 
     target: float
     margin: float
+    unit: float
     above: Floats
     above_gold: float
     below: Floats | None
@@ -58,8 +61,8 @@ class Expectation:
         return a / b, self.above / b - self.below * (a / b**2)
 
     def excess(self, value: float) -> float:
-        """How far outside the band, relative to the target, with its sign."""
-        beyond = max(0.0, abs(value - self.target) - self.margin) / self.target
+        """How far outside the band, in units, with its sign."""
+        beyond = max(0.0, abs(value - self.target) - self.margin) / self.unit
         return float(np.copysign(beyond, value - self.target))
 
 
@@ -115,7 +118,7 @@ class Supervised:
             value, along = one.value(away)
             excess = one.excess(value)
             loss += self.strength * excess**2
-            direction += (2.0 * self.strength * excess / one.target) * along
+            direction += (2.0 * self.strength * excess / one.unit) * along
         largest = float(np.abs(direction).max(initial=0.0))
         loss += float(self.objective.log_loss(w, gradient, threads))
         if largest > 0.0:
