@@ -214,6 +214,17 @@ def test_training_goes_on(name: str) -> None:
     assert crf.log_likelihood(data, y) > before
 
 
+def test_all_possible_states_are_those_of_pairs_too() -> None:
+    """As CRF++ and Wapiti count: L features of each u, L x L of each b."""
+    given = {"attribute_orders": {"b": 1, "*": (0, 1)}, "all_possible_transitions": True}
+    data = [[["u1", "b1", "*1"], ["u2", "b2", "*2"], ["u1", "b1"]], [["u3", "b1"]]]
+    model, _ = sc.CRF(all_possible_states=True, **given).problem(data, [["P", "Q", "R"], ["P"]])
+    singles, pairs = 3 + 2, 2 + 2
+    assert sum(len(block) for block in model.blocks if not block.always) == singles * 3 + pairs * 9
+    fewer, _ = sc.CRF(all_possible_states=True, min_freq=0.5, **given).problem(data, [["P", "Q", "R"], ["P"]])
+    assert fewer.n_weights < model.n_weights
+
+
 # ---- damaged files -------------------------------------------------------------------------------------------------
 
 

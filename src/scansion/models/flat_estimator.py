@@ -40,7 +40,10 @@ class FlatEstimator(Estimator):
         "Features whose summed values in training are below it are left out; a sequence gives one per order.",
     )
     all_possible_states: bool = parameter(
-        False, "bool", "Also features (attribute, label) that do not occur in training."
+        False,
+        "bool",
+        "Also features (attribute, label) that do not occur in training and, of a `CRF`, of attributes on pairs of "
+        "labels; not with `min_freq` above 0.",
     )
     all_possible_transitions: bool = parameter(
         False, "bool", "Also features (label, label) that do not occur in training."

@@ -288,8 +288,12 @@ class FlatSelection:
             bits = np.where(parts >> k & 1, orders, 0).astype(np.uint32)
             tables: list[Table] = []
             if self.all_possible_states and self.unseen and (bits & 1).any():
-                tables.append(_all_states(bits, n))
+                tables.append(_everywhere(bits & 1, np.arange(n)))
                 bits &= ~np.uint32(1)
+            pairs = [z for z, p in enumerate(patterns[: len(patterns) - len(never)]) if len(p) == 2 and min(p) >= 0]
+            if self.all_possible_states and self.unseen and not self.segments and pairs and (bits & 2).any():
+                tables.append(_everywhere(bits & 2, np.array(pairs)))
+                bits &= ~np.uint32(2)
             for least, some in self._by_frequency(bits):
                 tables.append(_core.token_feature_table(kept, net, numbers, ends, k, some, least))
                 _check_ends(part, tables[-1], model)
@@ -483,11 +487,11 @@ def by_prefix(names: Sequence[str], rules: Mapping[str, int], default: int) -> B
     return result
 
 
-def _all_states(bits: Bits, n_labels: int) -> Table:
-    """Every attribute that has order 0 with every label."""
-    counts = np.where(bits & 1, n_labels, 0)
+def _everywhere(wanted: npt.NDArray[Any], columns: Ints) -> Table:
+    """Every attribute that is wanted (A,) with every one of the columns."""
+    counts = np.where(wanted, len(columns), 0)
     rows = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return rows, np.tile(np.arange(n_labels, dtype=np.int32), int((counts > 0).sum()))
+    return rows, np.tile(columns.astype(np.int32), int((counts > 0).sum()))
 
 
 def _united(tables: Sequence[Table], width: int) -> Table:

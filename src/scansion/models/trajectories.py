@@ -55,6 +55,8 @@ def evenly_aligned(known: Knowledge) -> Knowledge | None:
 
 def unseen_labels(known: Knowledge, n_labels: int) -> list[int]:
     """Labels that no token is known to have, and no trajectory passes."""
+    if known.complete.all():  # nothing could become of them
+        return []
     seen = np.zeros(n_labels, np.bool_)
     numbers = known.level.numbers
     seen[numbers[numbers >= 0]] = True
