@@ -298,9 +298,9 @@ class Settings(Parameters):
         for name in ("intercept", "standardize"):
             if given[name] not in (None, True, False):
                 raise ValueError(f"{name} must be True, False or None, got {given[name]!r}")
-        _number("expectation_strength", self.expectation_strength, "> 0", lambda x: x > 0)
-        if self.expectations is not None and self.algorithm != "lbfgs":
-            raise ValueError(f"algorithm={self.algorithm!r} knows no expectations: use 'lbfgs'")
+        _number("expectation_strength", given["expectation_strength"], "> 0", lambda x: x > 0)
+        if self.expectations is not None and algorithm != "lbfgs":
+            raise ValueError(f"algorithm={algorithm!r} knows no expectations: use 'lbfgs'")
         _one_of("init", self.init, (None, "counts"))
         high = max(_numbers(c2, 1.0))
         if algorithm in ("l2sgd", "asgd", "mm") and high <= 0.0:
