@@ -10,11 +10,8 @@
 #include <cmath>
 #include <vector>
 
-#include "kernels.hpp"
-#include "parallel.hpp"
-#include "paths.hpp"
+#include "lattice.hpp"
 #include "pattern_automaton.hpp"
-#include "viterbi.hpp"
 
 namespace scansion {
 
@@ -268,8 +265,7 @@ class SequenceScores {
           answer.counts = expected_.pairs;
         }
       }
-      double* block = work_.take(kernels().chain_workspace(length_, m_.labels));
-      kernels().chain_posteriors(view, m_.varying_starts ? nullptr : shared, block, backward, answer);
+      chain_posteriors(view, m_.varying_starts ? nullptr : shared, work_, backward, answer);
       if (backward && !m_.varying_starts)
         for (int64_t i = 0; i < m_.labels; ++i)
           for (int64_t j = 0; j < m_.labels; ++j) {
@@ -289,8 +285,7 @@ class SequenceScores {
       answer.end = expected_.end;
       answer.by_length = expected_.by_length;
     }
-    double* block = work_.take(kernels().segment_workspace(view, topology_->view()));
-    kernels().segment_posteriors(view, topology_->view(), block, backward, answer);
+    segment_posteriors(view, topology_->view(), work_, backward, answer);
     return answer.log_partition;
   }
 
@@ -328,19 +323,14 @@ class SequenceScores {
     Path path;
     if (m_.dense) {
       const ChainView view = chain_view(known ? known->allowed : nullptr);
-      double* block = work_.take(length_ * m_.labels + m_.labels);
-      if (!(kernels().chain_table(view, true, block, block + m_.labels) > kMinusInfinity)) return path;
       labels_.resize(static_cast<size_t>(length_));
-      best_chain_labels(view, block + m_.labels, labels_.data());
+      if (!best_labels(view, work_, labels_.data())) return path;
       for (int64_t t = 0; t < length_; ++t) path.push_back({t, t + 1, labels_[t]});
       return path;
     }
     const SegmentView view = segment_view(known ? known->runs : nullptr, known ? known->may_end : nullptr);
-    SegmentWork tables;
-    double* block = work_.take(kernels().segment_workspace(view, topology_->view()));
-    if (!fill_best_scores(kernels(), view, topology_->view(), block, tables, ranks_)) return path;
-    SegmentGraph graph(kernels(), view, topology_->view(), tables, ranks_.data());
-    return best_path(graph);
+    on_segments(view, topology_->view(), work_, ranks_, Table::kBest, [&](auto& graph) { return best_path(graph, path); });
+    return path;
   }
 
   // The score of a segmentation, from the scores in hand.

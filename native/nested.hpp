@@ -179,6 +179,7 @@ inline bool nested_children(const NestedRun& r, int64_t n) {
     const int64_t e = r.before_k[n - m] + k - top;
     if (e + r.before_low[n - m] + r.child_low[cell * r.parents] < kNoLoss) lossless = false;
     if (e < -1000) continue;
+    if (k < kDeepest) return false;
     const Vec f = splat(two_to(static_cast<int>(e)));
     const double* w = r.child + cell * r.child_stride;
     const double* b = r.before + (n - m) * W;
@@ -325,6 +326,7 @@ inline bool nested_ahead(const NestedRun& r, int64_t n) {
     const int64_t e = r.rest_k[n + m] + k - top;
     if (e + r.rest_low[n + m] + r.child_low[cell * r.parents] < kNoLoss) lossless = false;
     if (e < -1000) continue;
+    if (k < kDeepest) return false;
     const Vec f = splat(two_to(static_cast<int>(e)));
     const double* w = r.child + cell * r.child_stride;
     const double* b = r.rest + (n + m) * W;

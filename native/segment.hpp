@@ -13,7 +13,8 @@
 //
 // Scaling and its guard are those of chain.hpp: rows are shifted by their maximum, positions by a power of
 // two, log scales are kept as exact pairs; "mixing" here means that all label patterns longer than one depend
-// on the start alone and are of bounded range, so that no lost state could matter.
+// on the start alone and are of bounded range, so that no lost state could matter. Rows are sums of several scores here:
+// those that doubles cannot add (w.tame) are for exact.hpp.
 #pragma once
 
 #include "segment_sink.hpp"
@@ -75,9 +76,11 @@ inline bool segment_forward(const SegmentView& s, const TopologyView& n, Segment
           continue;
         }
         sweep.compute(u, d, w.inside_c, watch);
-        const double e = w.row_top[d - 1] + difference(w.g_scale[u], reference);
+        const double by = difference(w.g_scale[u], reference), e = w.row_top[d - 1] + by;
+        if (!(by <= kFar)) w.tame = false;
         top = e > top ? e : top;
       }
+      if (!(w.tame && (top == -kInfinity || std::abs(top) <= kFar))) return w.tame = false;
       w.a_scale[v] = reference;
       w.alive[v] = top > -kInfinity;
       if (!w.alive[v]) {
@@ -163,9 +166,11 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
           continue;
         }
         sweep.compute(u, d, w.inside_c, watch);
-        const double e = w.row_top[d - 1] + difference(w.b_scale[v], reference);
+        const double by = difference(w.b_scale[v], reference), e = w.row_top[d - 1] + by;
+        if (!(by <= kFar)) w.tame = false;
         top = e > top ? e : top;
       }
+      if (!(w.tame && (top == -kInfinity || std::abs(top) <= kFar))) return w.tame = false;
     }
     w.alive[u] = top > -kInfinity;
     if (!w.alive[u]) continue;

@@ -36,11 +36,11 @@ inline void key_log_sums(const TopologyView& n, const SegmentWork& w, const doub
   }
 }
 
-// Forward in log space. a[v] and g[v] are logarithms relative to a_scale[v]; w.start_w holds scores. Returns log Z;
-// -inf: nothing is possible.
-inline double segment_log_forward(const SegmentView& s, const TopologyView& n, SegmentWork& w, Scale& log_z) {
+// Forward in log space. a[v] and g[v] are logarithms relative to a_scale[v]; w.start_w holds scores.
+inline Filled segment_log_forward(const SegmentView& s, const TopologyView& n, SegmentWork& w, Scale& log_z) {
   const int64_t T = s.length, M = s.max_length;
   const RowSweep sweep{s, n, w};
+  LogRows logs;
   for (int64_t p = 0; p < w.Sp; ++p) w.a[p] = p == n.initial ? 0.0 : -kInfinity;
   w.a_scale[0] = Scale();
   w.alive[0] = 1;
@@ -60,12 +60,14 @@ inline double segment_log_forward(const SegmentView& s, const TopologyView& n, S
         sweep.compute(u, d, w.inside_c, false);
         if (!(w.row_top[d - 1] > -kInfinity)) continue;
         const double offset = difference(w.a_scale[u], reference);
+        if (!(offset <= kFar)) w.tame = false;
         const double* g = w.g + u * w.Kp;
         for (int64_t k = 0; k < w.K; ++k) {
           const double x = g[k] + class_score(n, sweep.row(u, d), keyed, k) + offset;
           w.h[k] = x > w.h[k] ? x : w.h[k];
         }
       }
+      if (!w.tame) return Filled::kLost;
       row_zero(w.q, w.Kp);
       for (int64_t d = 1; d <= longest; ++d) {
         if (!(w.row_top[d - 1] > -kInfinity)) continue;
@@ -82,24 +84,27 @@ inline double segment_log_forward(const SegmentView& s, const TopologyView& n, S
         a[p] = log_add_all(w.h + n.state_keys[p], n.state_keys[p + 1] - n.state_keys[p]);
       for (int64_t p = w.S; p < w.Sp; ++p) a[p] = -kInfinity;
       w.a_scale[v] = reference;
-      const double m = row_center(a, w.S);
-      w.alive[v] = m > -kInfinity;
-      if (w.alive[v]) add(w.a_scale[v], m);
+      double shift;
+      const Filled filled = logs.settle(a, nullptr, w.S, shift);
+      if (filled == Filled::kLost) return filled;
+      w.alive[v] = filled == Filled::kFine;
+      if (w.alive[v]) add(w.a_scale[v], shift);
     }
     if (v == T) break;
     if (w.alive[v]) key_log_sums(n, w, a, start_row(w, v), w.g + v * w.Kp);
   }
-  if (!w.alive[T]) return -kInfinity;
+  if (!w.alive[T]) return Filled::kNothing;
   log_z = w.a_scale[T];
   add(log_z, log_add_all(w.a + T * w.Sp, w.S));
-  return value(log_z);
+  return logs.fine ? Filled::kFine : Filled::kDoubtful;
 }
 
-// Backward and posteriors in log space, after segment_log_forward.
-inline void segment_log_backward(const SegmentView& s, const TopologyView& n, SegmentWork& w, const Scale& log_z,
+// Backward and posteriors in log space, after segment_log_forward. False: digits would be lost.
+inline bool segment_log_backward(const SegmentView& s, const TopologyView& n, SegmentWork& w, const Scale& log_z,
                                  const SegmentSink& sink) {
   const int64_t T = s.length, M = s.max_length;
   const RowSweep sweep{s, n, w};
+  LogRows logs;
   sink.open();
   for (int64_t k = 0; k < w.K; ++k) w.b[T * w.Kp + k] = 0.0;
   w.b_scale[T] = Scale();
@@ -120,6 +125,7 @@ inline void segment_log_backward(const SegmentView& s, const TopologyView& n, Se
       if (!(w.row_top[d - 1] > -kInfinity)) continue;
       const bool keyed = sweep.by_key(v);
       const double offset = difference(w.b_scale[v], reference);
+      if (!(offset <= kFar)) return false;
       const double* b = w.b + v * w.Kp;
       for (int64_t k = 0; k < w.K; ++k) {
         const double x = class_score(n, sweep.row(u, d), keyed, k) + b[k] + offset;
@@ -169,13 +175,16 @@ inline void segment_log_backward(const SegmentView& s, const TopologyView& n, Se
       }
     for (int64_t p = 0; p < w.S; ++p)
       if (top[p] > -kInfinity) top[p] += std::log(mass[p]);
-    const double m = row_center(top, w.S);
-    w.alive[u] = m > -kInfinity;
+    double shift;
+    const Filled filled = logs.settle(top, nullptr, w.S, shift);
+    if (filled == Filled::kLost || !logs.fine) return false;
+    w.alive[u] = filled == Filled::kFine;
     if (!w.alive[u]) continue;
-    add(w.b_scale[u], m);
+    add(w.b_scale[u], shift);
     for (int64_t k = 0; k < w.K; ++k) w.b[u * w.Kp + k] = top[n.key_target[k]];
   }
   sink.close();
+  return true;
 }
 
 }  // namespace scansion::SCANSION_ISA

@@ -78,20 +78,15 @@ class PlaceScores {
     Path path;
     if (m_.dense) {
       const ChainView view = chain_view();
-      std::vector<double> table(static_cast<size_t>((T_ + 1) * places_));
-      if (!(kernels().chain_table(view, true, table.data(), table.data() + places_) > kMinusInfinity)) return path;
       std::vector<int32_t> place(static_cast<size_t>(T_));
-      best_chain_labels(view, table.data() + places_, place.data());
+      if (!best_labels(view, s_.work_, place.data())) return path;
       for (int64_t t = 0; t < T_; ++t) path.push_back({t, t + 1, trajectory_[place[t]]});
       return path;
     }
     const SegmentView view = segment_view();
-    SegmentWork tables;
     std::vector<int32_t> ranks;
-    double* block = s_.work_.take(kernels().segment_workspace(view, net_->topology()));
-    if (!fill_best_scores(kernels(), view, net_->topology(), block, tables, ranks)) return path;
-    SegmentGraph graph(kernels(), view, net_->topology(), tables, ranks.data());
-    path = best_path(graph);
+    on_segments(view, net_->topology(), s_.work_, ranks, Table::kBest,
+                [&](auto& graph) { return best_path(graph, path); });
     for (Step& step : path) step.label = trajectory_[step.label];
     return path;
   }
@@ -162,8 +157,7 @@ class PlaceScores {
         answer.counts = counts.data();
       }
     }
-    double* block = s_.work_.take(kernels().chain_workspace(T_, c));
-    kernels().chain_posteriors(chain_view(), m_.varying_starts ? nullptr : &shared, block, backward, answer);
+    scansion::chain_posteriors(chain_view(), m_.varying_starts ? nullptr : &shared, s_.work_, backward, answer);
     if (!backward) return answer.log_partition;
     for (int64_t t = 0; t < T_; ++t)
       for (int64_t i = 0; i < c; ++i) s_.expected_.start[t * L + trajectory_[i]] += labels[t * c + i];
@@ -249,8 +243,7 @@ class PlaceScores {
       answer.full = like(full_, full);
       answer.starts = like(starts_, starts);
     }
-    double* block = s_.work_.take(kernels().segment_workspace(view, net_->topology()));
-    kernels().segment_posteriors(view, net_->topology(), block, backward, answer);
+    scansion::segment_posteriors(view, net_->topology(), s_.work_, backward, answer);
     if (!backward) return answer.log_partition;
     const SequenceScores::Arrays& a = s_.expected_;
     if (answer.start) scatter(start, T_, a.start);

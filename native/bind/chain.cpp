@@ -55,13 +55,8 @@ class ChainBatch {
   }
 
   template <class Use>
-  void table(int64_t i, Workspace& work, bool best, const Use& use) const {
-    const ChainView v = view(i);
-    double* block = work.take(v.length * labels_ + labels_);
-    double* rows = block + labels_;
-    if (v.length > 0 && !(kernels().chain_table(v, best, block, rows) > kMinusInfinity)) return;
-    ChainGraph graph(kernels(), v, rows, block);
-    use(graph);
+  bool on_graph(int64_t i, Workspace& work, Table table, const Use& use) const {
+    return on_chain(view(i), work, table, use);
   }
 
  private:
@@ -114,9 +109,7 @@ int64_t posteriors(const ChainBatch& batch, const DoublesOut& log_partition, std
         answer.outer = outer.data() + chunk * L * stride;
         answer.counts = direct.data() + chunk * L * L;
       }
-      double* block = work[worker].take(kernels().chain_workspace(view.length, L));
-      if (!kernels().chain_posteriors(view, batch.varying() ? nullptr : &shared.weights, block, backward, answer))
-        ++escaped;
+      if (!chain_posteriors(view, batch.varying() ? nullptr : &shared.weights, work[worker], backward, answer)) ++escaped;
       log_partition.data()[i] = answer.log_partition;
     }
   });
@@ -132,21 +125,16 @@ int64_t posteriors(const ChainBatch& batch, const DoublesOut& log_partition, std
 }
 
 // Viterbi labels of all rows; -1 throughout a sequence for which nothing is possible.
-void best_labels(const ChainBatch& batch, const Int64sOut& out, int64_t threads) {
+void best_labels_of_all(const ChainBatch& batch, const Int64sOut& out, int64_t threads) {
   nb::gil_scoped_release release;
   std::vector<Workspace> work(std::max<int64_t>(1, threads));
+  std::vector<std::vector<int32_t>> labels(work.size());
   parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
     const ChainView view = batch.view(i);
-    int64_t* labels = out.data() + batch.offset(i);
-    double* row = work[worker].take(view.length * (view.labels + 1) + view.labels);
-    double* table = row + view.labels;
-    auto* best = reinterpret_cast<int32_t*>(table + view.length * view.labels);
-    if (kernels().chain_table(view, true, row, table) > kMinusInfinity) {
-      best_chain_labels(view, table, best);
-      std::copy_n(best, view.length, labels);
-    } else {
-      std::fill_n(labels, view.length, int64_t{-1});
-    }
+    std::vector<int32_t>& best = labels[worker];
+    best.resize(static_cast<size_t>(view.length));
+    if (!best_labels(view, work[worker], best.data())) std::fill(best.begin(), best.end(), -1);
+    std::copy(best.begin(), best.end(), out.data() + batch.offset(i));
   });
 }
 
@@ -156,49 +144,38 @@ void scores(const ChainBatch& batch, const Int64s& labels, const DoublesOut& out
   for (int64_t i = 0; i < batch.size(); ++i) {
     const ChainView v = batch.view(i);
     const int64_t* y = labels.data() + batch.offset(i);
-    double sum = 0.0, lost = 0.0;
-    const auto add = [&](double x) {
-      const double s = sum + x;
-      lost += std::abs(sum) >= std::abs(x) ? (sum - s) + x : (x - s) + sum;
-      sum = s;
-    };
-    bool possible = true;
-    const auto take = [&](double x) {
-      if (x > kMinusInfinity)
-        add(x);
-      else
-        possible = false;
-    };
+    ScoreSum sum;
     for (int64_t t = 0; t < v.length; ++t) {
-      if (v.allowed && !v.allowed[t * L + y[t]]) possible = false;
-      take(v.unary[t * L + y[t]]);
-      if (t > 0) take(v.transition[(t - 1) * v.transition_stride + y[t - 1] * L + y[t]]);
+      if (v.allowed && !v.allowed[t * L + y[t]]) sum.forbid();
+      sum.add(v.unary[t * L + y[t]]);
+      if (t > 0) sum.add(v.transition[(t - 1) * v.transition_stride + y[t - 1] * L + y[t]]);
     }
     if (v.length > 0) {
-      if (v.start) take(v.start[y[0]]);
-      if (v.end) take(v.end[y[v.length - 1]]);
+      if (v.start) sum.add(v.start[y[0]]);
+      if (v.end) sum.add(v.end[y[v.length - 1]]);
     }
-    out.data()[i] = possible ? sum + lost : kMinusInfinity;
+    out.data()[i] = sum.value();
   }
 }
 
 // How many positions of sequence i some labelling can cover: T, unless nothing is possible.
 int64_t furthest(const ChainBatch& batch, int64_t i) {
-  const ChainView whole = batch.view(i);
-  std::vector<double> row(static_cast<size_t>(whole.labels));
-  std::vector<double> table(static_cast<size_t>(whole.length * whole.labels));
-  int64_t low = 0, high = whole.length;  // a prefix of `low` positions is possible
-  while (low < high) {
-    const int64_t middle = (low + high + 1) / 2;
-    ChainView view = whole;
-    view.length = middle;
-    if (middle < whole.length) view.end = nullptr;
-    if (kernels().chain_table(view, true, row.data(), table.data()) > kMinusInfinity)
-      low = middle;
-    else
-      high = middle - 1;
+  const ChainView view = batch.view(i);
+  const int64_t L = view.labels;
+  std::vector<double> row(static_cast<size_t>(L));
+  std::vector<uint8_t> before, here;
+  for (int64_t t = 0; t < view.length; ++t) {
+    kernels().chain_row(view, t, row.data());
+    const double* w = view.transition + (t - 1) * view.transition_stride;
+    here.assign(static_cast<size_t>(L), t == 0);
+    for (int64_t j = 0; j < L; ++j) {
+      for (int64_t i = 0; t > 0 && i < L; ++i) here[j] = here[j] || (before[i] && possible(w[i * L + j]));
+      here[j] = here[j] && possible(row[j]);
+    }
+    if (std::find(here.begin(), here.end(), 1) == here.end()) return t;
+    before.swap(here);
   }
-  return low;
+  return view.length;
 }
 
 }  // namespace
@@ -213,7 +190,7 @@ void bind_chain(nb::module_& m) {
       .def("posteriors", &posteriors, nb::arg("log_partition"), nb::arg("labels").none(), nb::arg("counts").none(),
            nb::arg("transitions").none(), nb::arg("threads"),
            "Fills what is asked for; returns how many sequences needed the log-space kernel.")
-      .def("best_labels", &best_labels, nb::arg("out"), nb::arg("threads"))
+      .def("best_labels", &best_labels_of_all, nb::arg("out"), nb::arg("threads"))
       .def("kbest", &Questions::kbest, nb::arg("k"), nb::arg("threads"))
       .def("sample", &Questions::sample, nb::arg("n"), nb::arg("uniform"), nb::arg("threads"))
       .def("entropies", &Questions::entropies, nb::arg("out"), nb::arg("threads"))

@@ -14,9 +14,7 @@
 #include <vector>
 
 #include "encoder.hpp"
-#include "kernels.hpp"
-#include "parallel.hpp"
-#include "paths.hpp"
+#include "lattice.hpp"
 
 namespace nb = nanobind;
 
@@ -71,8 +69,8 @@ inline Packed pack(const std::vector<std::vector<Path>>& sequences) {
   return {to_numpy(std::move(steps), {n, 3}), to_numpy(std::move(paths), {m}), to_numpy(std::move(firsts), {b})};
 }
 
-// One question about single configurations for every sequence of a batch. Batch::table(i, workspace, best, use)
-// fills the table of sequence i and calls use(graph), or returns false if nothing is possible.
+// One question about single configurations for every sequence of a batch. Batch::on_graph(i, workspace, table, use) is
+// on_chain or on_segments for sequence i; where nothing is possible there is no answer.
 template <class Batch>
 struct PathQuestions {
   static Packed best(const Batch& batch, int64_t threads) {
@@ -81,7 +79,9 @@ struct PathQuestions {
       nb::gil_scoped_release release;
       std::vector<Workspace> work(std::max<int64_t>(1, threads));
       parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-        batch.table(i, work[worker], true, [&](auto& graph) { out[i].push_back(best_path(graph)); });
+        out[i].resize(1);
+        if (!batch.on_graph(i, work[worker], Table::kBest, [&](auto& graph) { return best_path(graph, out[i][0]); }))
+          out[i].clear();
       });
     }
     return pack(out);
@@ -93,7 +93,7 @@ struct PathQuestions {
       nb::gil_scoped_release release;
       std::vector<Workspace> work(std::max<int64_t>(1, threads));
       parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-        batch.table(i, work[worker], true, [&](auto& graph) { out[i] = best_paths(graph, k); });
+        batch.on_graph(i, work[worker], Table::kBest, [&](auto& graph) { return best_paths(graph, k, out[i]); });
       });
     }
     return pack(out);
@@ -107,8 +107,11 @@ struct PathQuestions {
       std::vector<Workspace> work(std::max<int64_t>(1, threads));
       parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
         const double* u = uniform.data() + n * (batch.offset(i) + i);
-        batch.table(i, work[worker], false, [&](auto& graph) {
-          for (int64_t j = 0; j < n; ++j) out[i].push_back(sample_path(graph, u + j * (graph.length() + 1)));
+        batch.on_graph(i, work[worker], Table::kDraws, [&](auto& graph) {
+          out[i].assign(static_cast<size_t>(n), Path());
+          bool found = true;
+          for (int64_t j = 0; j < n && found; ++j) found = sample_path(graph, u + j * (graph.length() + 1), out[i][j]);
+          return found;
         });
       });
     }
@@ -119,7 +122,10 @@ struct PathQuestions {
     nb::gil_scoped_release release;
     std::vector<Workspace> work(std::max<int64_t>(1, threads));
     parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-      batch.table(i, work[worker], false, [&](auto& graph) { out.data()[i] = entropy(graph); });
+      batch.on_graph(i, work[worker], Table::kSums, [&](auto& graph) {
+        out.data()[i] = entropy(graph);
+        return true;
+      });
     });
   }
 };

@@ -18,7 +18,7 @@ class NestedBatch {
  public:
   NestedBatch(Int64s offsets, std::vector<int64_t> sizes, std::vector<Bytes> children, std::vector<Doubles> transit,
               std::vector<Doubles> init, std::vector<Doubles> end, std::vector<Parts> parts, std::vector<int64_t> bounds,
-              std::vector<bool> free, Doubles root, std::vector<std::optional<Bytes>> allowed, Int64s low, Int64s high)
+              std::vector<bool> free, std::vector<std::optional<Bytes>> allowed, Int64s low, Int64s high)
       : offsets_(std::move(offsets)),
         sizes_(std::move(sizes)),
         children_(std::move(children)),
@@ -27,7 +27,6 @@ class NestedBatch {
         end_(std::move(end)),
         parts_(std::move(parts)),
         bounds_(std::move(bounds)),
-        root_(std::move(root)),
         allowed_(std::move(allowed)),
         low_(std::move(low)),
         high_(std::move(high)),
@@ -61,7 +60,6 @@ class NestedBatch {
       const int64_t S = sizes_[g];
       level.states = S;
       level.longest = bounds_[g] ? std::min(bounds_[g], v.length) : v.length;
-      if (g == 0) continue;
       const auto& [inside, start, stop, length, spans] = parts_[g];
       if (inside) level.inside = inside->data() + first * S;
       if (start) level.start_stride = start->ndim() == 2 ? S : 0;
@@ -72,6 +70,7 @@ class NestedBatch {
       if (spans) level.spans_stride = static_cast<int64_t>(spans->shape(1));
       if (spans) level.spans = spans->data() + first * level.spans_stride * S;
       if (allowed_[g]) level.allowed = allowed_[g]->data() + first * S;
+      if (g == 0) continue;
       v.transit[g] = clique(transit_[g - 1], 3, first);
       v.init[g] = clique(init_[g - 1], 2, first);
       v.end[g] = clique(end_[g - 1], 2, first);
@@ -80,7 +79,6 @@ class NestedBatch {
       v.levels[D].states = v.levels[D].longest = 1;
       v.transit[D] = v.init[D] = v.end[D] = {zeros_.data(), 0};
     }
-    v.root = root_.data() + (size() ? i * sizes_[0] : 0);
     v.low = low_.data() + first;
     v.high = high_.data() + first;
     return v;
@@ -114,7 +112,6 @@ class NestedBatch {
   std::vector<Doubles> transit_, init_, end_;
   std::vector<Parts> parts_;
   std::vector<int64_t> bounds_;
-  Doubles root_;
   std::vector<std::optional<Bytes>> allowed_;
   Int64s low_, high_;
   bool steps_;
@@ -267,17 +264,22 @@ Packed nested_paths(const NestedBatch& batch, int64_t threads, const Answer& ans
 Packed best(const NestedBatch& batch, int64_t threads) {
   return nested_paths(batch, threads, [&](int64_t, const NestedView& view, std::vector<Nesting>& out) {
     if (view.length == 0) return out.push_back(Nesting(batch.levels()));
-    NestedGraph<Highest> graph(batch.model(), view);
-    std::vector<NestedRecord> records;
-    if (nested_walk(graph, best_nested_way, records)) out.push_back(graph.nesting(records, batch.levels()));
+    on_nested<Highest>(batch.model(), view, [&](auto& graph) {
+      std::vector<NestedRecord> records;
+      out.clear();
+      const auto choose = [](const auto& ways) { return best_nested_way(ways); };
+      if (nested_walk(graph, choose, records)) out.push_back(graph.nesting(records, batch.levels()));
+    });
   });
 }
 
 Packed kbest(const NestedBatch& batch, int64_t k, int64_t threads) {
   return nested_paths(batch, threads, [&](int64_t, const NestedView& view, std::vector<Nesting>& out) {
     if (view.length == 0) return out.push_back(Nesting(batch.levels()));
-    NestedGraph<Highest> graph(batch.model(), view);
-    for (const auto& records : nested_best(graph, k)) out.push_back(graph.nesting(records, batch.levels()));
+    on_nested<Highest>(batch.model(), view, [&](auto& graph) {
+      out.clear();
+      for (const auto& records : nested_best(graph, k)) out.push_back(graph.nesting(records, batch.levels()));
+    });
   });
 }
 
@@ -285,13 +287,15 @@ Packed kbest(const NestedBatch& batch, int64_t k, int64_t threads) {
 Packed sample(const NestedBatch& batch, int64_t n, const Int64s& seeds, int64_t threads) {
   return nested_paths(batch, threads, [&](int64_t i, const NestedView& view, std::vector<Nesting>& out) {
     if (view.length == 0) return out.assign(static_cast<size_t>(n), Nesting(batch.levels()));
-    NestedGraph<LogSum> graph(batch.model(), view);
-    std::vector<NestedRecord> records;
-    for (int64_t k = 0; k < n; ++k) {
-      NestedDraw draw(seeds.data()[i * n + k]);
-      const auto choose = [&](const std::vector<NestedWay>& ways) { return draw(ways); };
-      if (nested_walk(graph, choose, records)) out.push_back(graph.nesting(records, batch.levels()));
-    }
+    on_nested<LogSum>(batch.model(), view, [&](auto& graph) {
+      std::vector<NestedRecord> records;
+      out.clear();
+      for (int64_t k = 0; k < n; ++k) {
+        NestedDraw draw(seeds.data()[i * n + k]);
+        const auto choose = [&](const auto& ways) { return draw(ways); };
+        if (nested_walk(graph, choose, records)) out.push_back(graph.nesting(records, batch.levels()));
+      }
+    });
   });
 }
 
@@ -305,17 +309,7 @@ void scores(const NestedBatch& batch, const Int64s& steps, const Int64s& paths, 
   const int64_t D = batch.levels();
   for (size_t c = 0; c < owners.size(); ++c) {
     const NestedView v = batch.view(owners.data()[c]);
-    double sum = 0.0, lost = 0.0;
-    bool possible = true;
-    const auto add = [&](double x) {
-      if (!(x > kNothing)) {
-        possible = false;
-        return;
-      }
-      const double s = sum + x;
-      lost += std::abs(sum) >= std::abs(x) ? (sum - s) + x : (x - s) + sum;
-      sum = s;
-    };
+    ScoreSum sum;
     std::vector<int64_t> event(static_cast<size_t>(v.length + 1), D);  // the highest level that ends before row t
     const int64_t* cut = paths.data() + c * D;
     for (int64_t g = 0; g < D; ++g) {
@@ -325,28 +319,25 @@ void scores(const NestedBatch& batch, const Int64s& steps, const Int64s& paths, 
       for (int64_t k = cut[g]; k < cut[g + 1]; ++k) {
         const int64_t *x = steps.data() + 3 * k, t = x[0], j = x[1], s = x[2];
         event[j] = std::min(event[j], g);
-        if (g == 0) {
-          add(v.root[s]);
-          continue;
-        }
-        for (int64_t r = t; r < j; ++r) add(level.within(r, s));
-        add(level.at_start(t, s));
-        add(level.at_stop(j - 1, s));
-        if (level.length) add(level.length[(j - t - 1) * S + s]);
-        if (level.spans) add(level.spans[(t * level.spans_stride + j - t - 1) * S + s]);
+        for (int64_t r = t; r < j; ++r) sum.add(level.within(r, s));
+        sum.add(level.at_start(t, s));
+        sum.add(level.at_stop(j - 1, s));
+        if (level.length) sum.add(level.length[(j - t - 1) * S + s]);
+        if (level.spans) sum.add(level.spans[(t * level.spans_stride + j - t - 1) * S + s]);
+        if (g == 0) continue;
         while (steps.data()[3 * parent + 1] <= t) ++parent;
         const int64_t *above = steps.data() + 3 * parent, p = above[2];
-        if (!batch.allowed(g, p, s)) possible = false;
+        if (!batch.allowed(g, p, s)) sum.forbid();
         if (t == above[0])
-          add(v.init[g].at(t)[p * S + s]);
+          sum.add(v.init[g].at(t)[p * S + s]);
         else
-          add(v.transit[g].at(t - 1)[(p * S + x[-1]) * S + s]);
-        if (j == above[1]) add(v.end[g].at(j - 1)[p * S + s]);
+          sum.add(v.transit[g].at(t - 1)[(p * S + x[-1]) * S + s]);
+        if (j == above[1]) sum.add(v.end[g].at(j - 1)[p * S + s]);
       }
     }
     for (int64_t j = 1; j < v.length; ++j)
-      if (event[j] < v.low[j - 1] || event[j] > v.high[j - 1]) possible = false;
-    out.data()[c] = possible ? sum + lost : kNothing;
+      if (event[j] < v.low[j - 1] || event[j] > v.high[j - 1]) sum.forbid();
+    out.data()[c] = sum.value();
   }
 }
 
@@ -359,10 +350,10 @@ int64_t furthest(const NestedBatch& batch, int64_t i) {
 void bind_nested(nb::module_& m) {
   nb::class_<NestedBatch>(m, "NestedBatch", "Scores of nested lattices, ragged.")
       .def(nb::init<Int64s, std::vector<int64_t>, std::vector<Bytes>, std::vector<Doubles>, std::vector<Doubles>,
-                    std::vector<Doubles>, std::vector<Parts>, std::vector<int64_t>, std::vector<bool>, Doubles,
+                    std::vector<Doubles>, std::vector<Parts>, std::vector<int64_t>, std::vector<bool>,
                     std::vector<std::optional<Bytes>>, Int64s, Int64s>(),
            nb::arg("offsets"), nb::arg("sizes"), nb::arg("children"), nb::arg("transit"), nb::arg("init"),
-           nb::arg("end"), nb::arg("parts"), nb::arg("bounds"), nb::arg("free"), nb::arg("root"), nb::arg("allowed"),
+           nb::arg("end"), nb::arg("parts"), nb::arg("bounds"), nb::arg("free"), nb::arg("allowed"),
            nb::arg("low"), nb::arg("high"))
       .def("log_partitions", &log_partitions, nb::arg("out"), nb::arg("threads"))
       .def("posteriors", &posteriors, nb::arg("log_partition"), nb::arg("labels"), nb::arg("boundaries"),

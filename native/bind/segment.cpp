@@ -1,7 +1,6 @@
 #include "bind/common.hpp"
 #include "bind/trajectories.hpp"
 #include "pattern_automaton.hpp"
-#include "viterbi.hpp"
 
 namespace scansion {
 namespace {
@@ -66,16 +65,9 @@ class SegmentBatch {
   }
 
   template <class Use>
-  void table(int64_t i, Workspace& work, bool best, const Use& use) const {
-    const SegmentView v = view(i);
-    SegmentWork tables;
-    double* block = work.take(kernels().segment_workspace(v, net_));
+  bool on_graph(int64_t i, Workspace& work, Table table, const Use& use) const {
     std::vector<int32_t> ranks;
-    if (best ? !fill_best_scores(kernels(), v, net_, block, tables, ranks)
-             : !(kernels().segment_table(v, net_, block, tables) > kMinusInfinity))
-      return;
-    SegmentGraph graph(kernels(), v, net_, tables, best ? ranks.data() : nullptr);
-    use(graph);
+    return on_segments(view(i), net_, work, ranks, table, use);
   }
 
  private:
@@ -148,8 +140,7 @@ int64_t posteriors(const SegmentBatch& batch, const DoublesOut& log_partition, s
       if (inside) answer.inside = inside->data() + first * C;
       if (end) answer.end = end->data() + first * C;
       if (by_length) answer.by_length = length_sum.open(one_length);
-      double* block = work[worker].take(kernels().segment_workspace(view, net));
-      if (!kernels().segment_posteriors(view, net, block, backward, answer)) ++escaped;
+      if (!segment_posteriors(view, net, work[worker], backward, answer)) ++escaped;
       log_partition.data()[i] = answer.log_partition;
       if (starts_sum) starts_sum.close(one_starts, chunk);
       if (start_sum) start_sum.close(one_start, chunk);
@@ -165,50 +156,38 @@ void scores(const SegmentBatch& batch, const Int64s& segments, const Int64s& fir
   const int64_t P = batch.columns();
   for (int64_t i = 0; i < batch.size(); ++i) {
     const SegmentView v = batch.view(i);
-    double sum = 0.0, lost = 0.0;
-    bool possible = true;
-    const auto add = [&](double x) {
-      if (!(x > kMinusInfinity)) {
-        possible = false;
-        return;
-      }
-      const double s = sum + x;
-      lost += std::abs(sum) >= std::abs(x) ? (sum - s) + x : (x - s) + sum;
-      sum = s;
-    };
+    ScoreSum sum;
     int64_t state = net.initial();
     for (int64_t j = firsts.data()[i]; j < firsts.data()[i + 1]; ++j) {
       const int64_t* segment = segments.data() + 3 * j;
       const int64_t start = segment[0], stop = segment[1], label = segment[2], d = stop - start;
-      if (v.runs && d > v.runs[start * net.labels() + label]) possible = false;
-      if (v.may_end && !v.may_end[stop - 1]) possible = false;
+      if (v.runs && d > v.runs[start * net.labels() + label]) sum.forbid();
+      if (v.may_end && !v.may_end[stop - 1]) sum.forbid();
       const auto add_pattern = [&](int64_t z) {
-        if (v.starts && !batch.in_extent(z)) add(v.starts[start * v.starts_stride + z]);
+        if (v.starts && !batch.in_extent(z)) sum.add(v.starts[start * v.starts_stride + z]);
         if (z >= P) return;
-        if (v.full) add(v.full[(start * v.full_stride + d - 1) * P + z]);
-        if (v.start && batch.in_extent(z)) add(v.start[start * v.start_stride + z]);
-        for (int64_t t = start; v.inside && t < stop; ++t) add(v.inside[t * P + z]);
-        if (v.end) add(v.end[(stop - 1) * P + z]);
-        if (v.by_length) add(v.by_length[(d - 1) * P + z]);
+        if (v.full) sum.add(v.full[(start * v.full_stride + d - 1) * P + z]);
+        if (v.start && batch.in_extent(z)) sum.add(v.start[start * v.start_stride + z]);
+        for (int64_t t = start; v.inside && t < stop; ++t) sum.add(v.inside[t * P + z]);
+        if (v.end) sum.add(v.end[(stop - 1) * P + z]);
+        if (v.by_length) sum.add(v.by_length[(d - 1) * P + z]);
       };
       for (int64_t z = net.match(state, label); z >= 0; z = net.pattern_suffix(z)) add_pattern(z);
       state = net.next(state, label);
       if (stop == v.length)
         for (int64_t z = net.end_match(state); z >= 0; z = net.pattern_suffix(z)) add_pattern(z);
     }
-    out.data()[i] = possible ? sum + lost : kMinusInfinity;
+    out.data()[i] = sum.value();
   }
 }
 
 // How many positions of sequence i some segmentation can cover: T, unless nothing is possible.
 int64_t furthest(const SegmentBatch& batch, int64_t i) {
   const SegmentView view = batch.view(i);
-  Workspace work;
-  SegmentWork tables;
-  double* block = work.take(kernels().segment_workspace(view, batch.net()));
-  kernels().segment_table(view, batch.net(), block, tables);
+  ExactSegments graph(view, batch.net(), false);
+  fill_exact(graph, true);
   int64_t v = view.length;
-  while (v > 0 && !tables.alive[v]) --v;
+  while (v > 0 && !graph.alive(v)) --v;
   return v;
 }
 

@@ -23,9 +23,10 @@ struct CompressedQuestions {
 
   template <class Use>
   static void sweep(const Batch& batch, int64_t i, bool merge, Workspace& work, const Use& use) {
-    batch.table(i, work, false, [&](auto& graph) {
+    batch.on_graph(i, work, Table::kSums, [&](auto& graph) {
       ArcSweep<std::decay_t<decltype(graph)>> arcs(graph, merge);
       use(arcs);
+      return true;
     });
   }
 
@@ -77,8 +78,9 @@ struct CompressedQuestions {
       parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
         const int64_t limit = most_of(batch, i, most);
         std::vector<Trajectory> candidates;
-        batch.table(i, work[worker], true,
-                    [&](auto& graph) { candidates.push_back(trajectory_of(best_path(graph), merge)); });
+        Path best;
+        if (batch.on_graph(i, work[worker], Table::kBest, [&](auto& graph) { return best_path(graph, best); }))
+          candidates.push_back(trajectory_of(best, merge));
         sweep(batch, i, merge, work[worker], [&](auto& arcs) {
           candidates.emplace_back();
           paper_labelling(arcs, limit, labels, candidates.back());
