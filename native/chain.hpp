@@ -147,11 +147,13 @@ inline void chain_row(const ChainView& c, int64_t t, int64_t stride, double* row
   for (int64_t j = n; j < stride; ++j) row[j] = -kInfinity;
 }
 
-// Whether the sums in row t, if it has any, are those of scores that doubles can add; top: its greatest entry
-inline bool edge_is_tame(const ChainView& c, int64_t t, double top) {
+// Row t holds sums with start or end scores
+inline bool is_edge(const ChainView& c, int64_t t) { return (t == 0 && c.start) || (t == c.length - 1 && c.end); }
+
+// Whether these are sums of scores that doubles can add; top: the row's greatest entry
+SCANSION_RARE inline bool edge_is_tame(const ChainView& c, int64_t t, double top) {
   const double* start = t == 0 ? c.start : nullptr;
   const double* end = t == c.length - 1 ? c.end : nullptr;
-  if (!start && !end) return true;
   if (!(top >= -kFar)) return false;
   for (int64_t j = 0; j < c.labels; ++j)
     if (!(c.unary[t * c.labels + j] <= kTame && (!start || start[j] <= kTame) && (!end || end[j] <= kTame))) return false;
@@ -231,7 +233,7 @@ inline bool chain_forward_backward(const ChainView& c, const TransitionWeights* 
     double* a = alpha + t * stride;
     chain_row(c, t, stride, e);
     const double shift = row_max(e, stride);
-    if (!(std::abs(shift) <= kMostShift && edge_is_tame(c, t, shift))) return false;
+    if (!(std::abs(shift) <= kMostShift) || (is_edge(c, t) && !edge_is_tame(c, t, shift))) return false;
     lows[t] = row_exp(e, stride, shift);
     add(scale, shift);
     if (t == 0) {
@@ -365,48 +367,63 @@ inline double array_max(const double* x, int64_t n) {
 }
 
 // The rows of a sweep in log space: sums of what comes from the left and a row of scores, shifted to a maximum of 0.
-struct LogRows {
-  bool fine = true;  // no row had entries further than kFar below its best
-
-  // x <- x + row (null: zeros), then shifted. kLost: some number is too large for the digits of a sum to be kept.
-  Filled settle(double* x, const double* row, int64_t n, double& shift) {
-    const int64_t whole = n / kLanes * kLanes;
-    const Vec none = splat(-kInfinity), zero = splat(0.0);
-    Vec most = none, top = none, low = zero;
-    double last_most = -kInfinity, last_top = -kInfinity, last_low = 0.0;
-    const auto greater = [](double a, double b) { return a > b ? a : b; };
-    for (int64_t j = 0; j < whole; j += kLanes) {
-      const Vec a = load(x + j), r = row ? load(row + j) : zero, sum = a + r;
-      most = max(most, max(a, r));
+class LogRows {
+ public:
+  // x <- x + row (null: zeros), then shifted by its maximum, which is returned; -inf: nothing is possible, x stays.
+  double settle(double* x, const double* row, int64_t n) {
+    const int64_t last = n - kLanes;  // the last vector overlaps the one before it
+    if (last < 0) return settle_few(x, row, n);
+    const auto added = [&](int64_t j) {
+      const Vec a = load(x + j), r = row ? load(row + j) : splat(0.0);
+      most_ = max(most_, max(a, r));
+      return a + r;
+    };
+    const Vec none = splat(-kInfinity), final_sum = added(last);
+    Vec top = final_sum;
+    for (int64_t j = 0; j < last; j += kLanes) {
+      const Vec sum = added(j);
       top = max(top, sum);
       store(x + j, sum);
     }
-    for (int64_t j = whole; j < n; ++j) {
-      const double r = row ? row[j] : 0.0;
-      last_most = greater(last_most, greater(x[j], r));
-      x[j] += r;
-      last_top = greater(last_top, x[j]);
-    }
-    shift = greater(horizontal_max(top), last_top);
-    if (shift == -kInfinity) return Filled::kNothing;
-    if (!(std::abs(shift) <= kFar && greater(horizontal_max(most), last_most) <= kFar)) return Filled::kLost;
+    store(x + last, final_sum);
+    const double shift = horizontal_max(top);
+    if (!(shift > -kInfinity)) return shift;
     const Vec by = splat(shift);
-    for (int64_t j = 0; j < whole; j += kLanes) {
+    const auto shifted = [&](int64_t j) {
       const Vec y = load(x + j) - by;
-      low = min(low, select_greater(y, none, y, zero));
-      store(x + j, y);
-    }
-    for (int64_t j = whole; j < n; ++j) {
-      x[j] -= shift;
-      if (x[j] < last_low && x[j] > -kInfinity) last_low = x[j];
-    }
-    fine = fine && horizontal_min(low) >= -kFar && last_low >= -kFar;
-    return Filled::kFine;
+      low_ = min(low_, select_greater(y, none, y, splat(0.0)));
+      return y;
+    };
+    const Vec final_row = shifted(last);
+    for (int64_t j = 0; j < last; j += kLanes) store(x + j, shifted(j));
+    store(x + last, final_row);
+    shifts_ = max(shifts_, splat(std::abs(shift)));
+    return shift;
   }
+
+  // kLost: some number was too large for the digits of a sum to be kept. kDoubtful: entries fell far behind their best.
+  Filled kept() const {
+    if (!(horizontal_max(most_) <= kFar && horizontal_max(shifts_) <= kFar)) return Filled::kLost;
+    return horizontal_min(low_) >= -kFar ? Filled::kFine : Filled::kDoubtful;
+  }
+
+ private:
+  double settle_few(double* x, const double* row, int64_t n) {
+    double rest[2 * kLanes];
+    for (int64_t j = 0; j < kLanes; ++j) {
+      rest[j] = j < n ? x[j] : -kInfinity;
+      rest[kLanes + j] = row && j < n ? row[j] : 0.0;
+    }
+    const double shift = settle(rest, rest + kLanes, kLanes);
+    for (int64_t j = 0; j < n; ++j) x[j] = rest[j];
+    return shift;
+  }
+
+  Vec most_ = splat(-kInfinity), low_ = splat(0.0), shifts_ = splat(0.0);
 };
 
 // Whether no score is too large to be added to others: entries that fell behind cannot come back, then
-inline bool chain_is_tame(const ChainView& c) {
+SCANSION_RARE inline bool chain_is_tame(const ChainView& c) {
   const int64_t T = c.length, L = c.labels, matrices = c.transition_stride ? T - 1 : 1;
   return array_max(c.unary, T * L) <= kTame && array_max(c.transition, matrices * L * L) <= kTame &&
          (!c.start || array_max(c.start, L) <= kTame) && (!c.end || array_max(c.end, L) <= kTame);
@@ -420,18 +437,17 @@ inline Filled chain_log_table(const ChainView& c, const Step& step, double* row,
   for (int64_t t = 0; t < T; ++t) {
     double* a = table + t * L;
     chain_row(c, t, L, row);
-    if (!edge_is_tame(c, t, 0.0)) return Filled::kLost;
+    if (is_edge(c, t) && !edge_is_tame(c, t, 0.0)) return Filled::kLost;
     if (t == 0)
       for (int64_t j = 0; j < L; ++j) a[j] = 0.0;
     else
       step(a - L, c.transition + (t - 1) * c.transition_stride, a);
-    double shift;
-    const Filled filled = rows.settle(a, row, L, shift);
-    if (filled != Filled::kFine) return filled;
+    const double shift = rows.settle(a, row, L);
+    if (shift == -kInfinity) return Filled::kNothing;
     add(scale, shift);
   }
-  if (rows.fine) return Filled::kFine;
-  return chain_is_tame(c) ? Filled::kDoubtful : Filled::kLost;
+  const Filled kept = rows.kept();
+  return kept == Filled::kDoubtful && !chain_is_tame(c) ? Filled::kLost : kept;
 }
 
 // Log space. table (T, L): log alpha_t, each row shifted to a maximum of 0; log Z.
@@ -499,9 +515,9 @@ inline bool chain_log_forward_backward(const ChainView& c, double* work, bool ba
           counts[i * L + j] += p;
         }
     }
-    double shift;
-    if (rows.settle(beta, nullptr, L, shift) != Filled::kFine || !rows.fine) return false;
+    rows.settle(beta, nullptr, L);
   }
+  if (rows.kept() != Filled::kFine) return false;
   for (int64_t i = 0; answer.counts && i < L * L; ++i) answer.counts[i] += counts[i];
   return true;
 }

@@ -29,7 +29,7 @@ void nested_prepare(const NestedModel& model, const NestedView& view, NestedTabl
   }
   tables.within.resize(model.blocks().size());
   for (size_t b = 0; b < model.blocks().size(); ++b) free_within(model, view, model.blocks()[b], tables.within[b]);
-  tables.tame = !std::is_same_v<Number, double> || nested_is_tame(model, view, tables.cells);
+  tables.tame = !std::is_same_v<Number, double> || levels_are_tame(model, view, tables.cells);
   tables.watch(model.blocks().back().bottom);
 }
 
@@ -53,12 +53,13 @@ void nested_inside(const NestedModel& model, const NestedView& view, NestedTable
   }
 }
 
-// The same with runs in log space throughout, and then the root's: use(run's rows) for each of its states that is
-// possible. False: digits were lost.
+// The same with runs in log space throughout, and then the root's: use(run's rows), which may keep them, for each of its
+// states that is possible. False: digits were lost.
 template <class Ring, class Use>
 bool nested_log_inside(const NestedModel& model, const NestedView& view, NestedTables<Ring>& tables,
                        std::vector<NestedLogRun<Ring>>& runs, const Use& use) {
   nested_prepare(model, view, tables);
+  if (std::is_same_v<typename Ring::Number, double> && !cliques_are_tame(model, view)) return false;
   runs.clear();
   for (const NestedBlock& block : model.blocks()) runs.emplace_back(model, view, block, tables);
   const auto lost = [&] {
@@ -148,7 +149,7 @@ class NestedInference {
       escaped_ = true;
       root.assign(root.size(), Exact(kMinusInfinity));
       nested_log_inside(model_, view, exact_tables_, exact_runs_,
-                        [&](const NestedRows<LogSum<Exact>>& rows) { root[rows.parent] = rows.total(view); });
+                        [&](NestedRows<LogSum<Exact>>& rows) { root[rows.parent] = rows.total(view); });
       exact_ready_ = true;
     }
     const Exact log_z = LogSum<Exact>::sum(root.data(), root.size());
@@ -185,7 +186,7 @@ class NestedInference {
     NestedTables<Highest<Exact>> tables;
     std::vector<NestedLogRun<Highest<Exact>>> runs;
     int64_t best = 0;
-    nested_log_inside(model_, view, tables, runs, [&](const NestedRows<Highest<Exact>>& rows) {
+    nested_log_inside(model_, view, tables, runs, [&](NestedRows<Highest<Exact>>& rows) {
       const int64_t W = model_.blocks()[0].stacks[rows.parent].width;
       for (int64_t i = 0; i < static_cast<int64_t>(rows.after.size()); ++i)
         if (possible(rows.after[i])) best = std::max(best, i / W);
@@ -419,7 +420,7 @@ class NestedInference {
       log.forward(start, longest, parent, log_rows_);
       if (!log.lost()) return log.backward(log_rows_, posterior, sink_);
     }
-    if (!exact_ready_) nested_log_inside(model_, *view_, exact_tables_, exact_runs_, [](const auto&) {});
+    if (!exact_ready_) nested_log_inside(model_, *view_, exact_tables_, exact_runs_, [](auto&) {});
     exact_ready_ = true;
     NestedOutside<Exact> exact(model_, *view_, block, exact_tables_);
     exact.forward(start, longest, parent, exact_rows_);

@@ -19,6 +19,7 @@ struct LogSum {
   static Value of(const Number& score) { return score; }
   static const Number& score(const Value& v) { return v; }
   static Value times(const Value& a, const Value& b) { return a + b; }
+  static void shift(Value& v, double by) { v += Number(by); }
   static Value sum(const Value* x, size_t n) {
     Number top(kMinusInfinity);
     for (size_t i = 0; i < n; ++i) top = top < x[i] ? x[i] : top;
@@ -58,6 +59,7 @@ struct Highest {
   static Value of(const Number& score) { return score; }
   static const Number& score(const Value& v) { return v; }
   static Value times(const Value& a, const Value& b) { return a + b; }
+  static void shift(Value& v, double by) { v += Number(by); }
   static Value sum(const Value* x, size_t n) {
     Number top(kMinusInfinity);
     for (size_t i = 0; i < n; ++i) top = top < x[i] ? x[i] : top;
@@ -81,11 +83,19 @@ struct LogSumEntropy {
   static Value of(const Number& score) { return {score, 0.0}; }
   static const Number& score(const Value& v) { return v.log_weight; }
   static Value times(const Value& a, const Value& b) { return {a.log_weight + b.log_weight, a.entropy + b.entropy}; }
+  static void shift(Value& v, double by) { v.log_weight += Number(by); }
   static Value sum(const Value* x, size_t n) {
-    Value out;
-    std::vector<double> weight;
-    sum_rows(x, static_cast<int64_t>(n), 1, &out, weight);
-    return out;
+    Number top(kMinusInfinity);
+    for (size_t i = 0; i < n; ++i) top = top < x[i].log_weight ? x[i].log_weight : top;
+    if (!possible(top)) return {};
+    double total = 0.0, h = 0.0;
+    for (size_t i = 0; i < n; ++i) total += std::exp(gap(x[i].log_weight, top));
+    const double log_total = std::log(total);
+    for (size_t i = 0; i < n; ++i) {
+      const double log_c = gap(x[i].log_weight, top) - log_total, c = std::exp(log_c);
+      if (c > 0.0) h += c * (x[i].entropy - log_c);
+    }
+    return {top + Number(log_total), h};
   }
   static void sum_rows(const Value* x, int64_t rows, int64_t columns, Value* out, std::vector<double>& weight) {
     std::vector<Number> score(static_cast<size_t>(rows * columns)), top(static_cast<size_t>(columns));
@@ -169,28 +179,36 @@ void free_within(const NestedModel& model, const NestedView& view, const NestedB
     }
 }
 
-// Whether doubles can add the scores: none is so large that one which fell far behind could come back.
-inline bool nested_is_tame(const NestedModel& model, const NestedView& view, const std::vector<NestedCells>& cells) {
+// Whether doubles can add the scores: none is so large that one which fell far behind could come back. Of the levels, and
+// of the cliques between them.
+inline double most_of(const double* x, int64_t n) { return x ? kernels().most(x, n) : kMinusInfinity; }
+
+inline bool levels_are_tame(const NestedModel& model, const NestedView& view, const std::vector<NestedCells>& cells) {
   const int64_t T = view.length;
-  const auto most = [](const double* x, int64_t n) { return x ? kernels().most(x, n) : kMinusInfinity; };
-  const auto clique = [&](const NestedClique& c, int64_t rows, int64_t size) {
-    return most(c.scores, (c.stride ? rows : 1) * size) <= kTame;
-  };
-  const auto level = [&](int64_t g, int64_t longest) {
-    const NestedLevel& v = view.levels[g];
-    const int64_t S = v.states;
-    return most(v.start, (v.start_stride ? T : 1) * S) <= kTame && most(v.stop, (v.stop_stride ? T : 1) * S) <= kTame &&
-           most(v.length, v.longest * S) <= kTame && most(v.spans, T * v.spans_stride * S) <= kTame &&
-           most(v.inside, T * S) * static_cast<double>(longest) <= kFar;
-  };
   for (const NestedBlock& block : model.blocks())
     for (int64_t g = block.top + 1; g <= block.bottom; ++g) {
-      const int64_t S = model.size(g), P = model.size(g - 1);
-      if (!level(g, cells[block.bottom].longest) || !clique(view.transit[g], T - 1, P * S * S) ||
-          !clique(view.init[g], T, P * S) || !clique(view.end[g], T, P * S))
+      const NestedLevel& v = view.levels[g];
+      const int64_t S = v.states;
+      const double longest = static_cast<double>(cells[block.bottom].longest);
+      if (!(most_of(v.start, (v.start_stride ? T : 1) * S) <= kTame && most_of(v.length, v.longest * S) <= kTame &&
+            most_of(v.stop, (v.stop_stride ? T : 1) * S) <= kTame && most_of(v.spans, T * v.spans_stride * S) <= kTame &&
+            most_of(v.inside, T * S) * longest <= kFar))
         return false;
     }
   return true;  // the root's own scores are added in exact numbers
+}
+
+inline bool cliques_are_tame(const NestedModel& model, const NestedView& view) {
+  const auto tame = [](const NestedClique& c, int64_t rows, int64_t size) {
+    return most_of(c.scores, (c.stride ? rows : 1) * size) <= kTame;
+  };
+  const int64_t T = view.length;
+  for (int64_t g = 1; g < model.levels(); ++g) {
+    const int64_t S = model.size(g), P = model.size(g - 1);
+    if (!tame(view.transit[g], T - 1, P * S * S) || !tame(view.init[g], T, P * S) || !tame(view.end[g], T, P * S))
+      return false;
+  }
+  return true;
 }
 
 template <class Ring>
@@ -350,7 +368,7 @@ class NestedLogRun {
       const double base = possible(top) ? std::nearbyint(top) : 0.0;
       if (!(std::abs(base) <= kFar)) lost_ = true;
       for (int64_t c = 0; c < n; ++c) {
-        row[c] = times(row[c], -base);
+        Ring::shift(row[c], -base);
         const double x = Ring::score(row[c]);
         if (possible(x) && !(x >= -kFar)) lost_ = true;
       }

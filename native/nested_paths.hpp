@@ -50,8 +50,11 @@ class NestedGraph {
 
   NestedGraph(const NestedModel& model, const NestedView& view) : model_(model), view_(view) {
     root_.assign(static_cast<size_t>(model.size(0)), Exact(kMinusInfinity));
-    fine_ = nested_log_inside(model, view, tables_, runs_,
-                              [&](const NestedRows<Ring>& rows) { root_[rows.parent] = rows.total(view); });
+    fine_ = nested_log_inside(model, view, tables_, runs_, [&](NestedRows<Ring>& rows) {
+      root_[rows.parent] = rows.total(view);
+      const auto key = std::make_tuple(int32_t{0}, int64_t{0}, static_cast<int32_t>(rows.parent));
+      rows_[key] = std::make_unique<NestedRows<Ring>>(std::move(rows));
+    });
   }
   NestedGraph(const NestedGraph&) = delete;
 
@@ -387,7 +390,7 @@ bool nested_entropy_in(const NestedModel& model, const NestedView& view, double&
   NestedTables<Ring> tables;
   std::vector<NestedLogRun<Ring>> runs;
   std::vector<LogSumEntropy<Exact>::Value> root;
-  const bool fine = nested_log_inside(model, view, tables, runs, [&](const NestedRows<Ring>& rows) {
+  const bool fine = nested_log_inside(model, view, tables, runs, [&](NestedRows<Ring>& rows) {
     root.push_back({rows.total(view), rows.ends[view.length].entropy});
   });
   out = LogSumEntropy<Exact>::sum(root.data(), root.size()).entropy;

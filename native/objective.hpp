@@ -65,7 +65,7 @@ class FlatObjective {
     return over_chunks(threads, gradient, [&](SequenceScores& s, int64_t b, double* out) {
       if (status(b) == kUnknown) return 0.0;
       const Path gold = gold_path(s, b, w, 1.0);
-      s.fill(data_, b, w, 1.0, costs(b, gold));
+      s.fill(data_, b, w, 1.0, costs(b, gold).data());
       const Path worst = s.decode(nullptr);
       s.clear_expectations(data_);
       s.add_path(worst, 1.0);
@@ -154,7 +154,7 @@ class FlatObjective {
         loss += weight(b) * loss_of(s, b, share ? &shared : nullptr, [&](double factor) { step(-factor * gain); });
       } else {
         const Path gold = gold_path(s, b, w, o.scale, split);
-        s.fill(data_, b, w, o.scale, o.algorithm == kMargin ? costs(b, gold) : nullptr, split, table_.data());
+        s.fill(data_, b, w, o.scale, o.algorithm == kMargin ? costs(b, gold).data() : nullptr, split, table_.data());
         const Path guess = s.decode(nullptr);
         const double wrong = static_cast<double>(errors(b, guess, gold));
         const double violation = s.score(guess) - s.score(gold);  // with the cost in, for kMargin
@@ -307,13 +307,12 @@ class FlatObjective {
   }
 
   // gold labels by token of sequence b, for the cost
-  const int32_t* costs(int64_t b, const Path& gold) const {
+  std::vector<int32_t> costs(int64_t b, const Path& gold) const {
     const int64_t length = data_.offsets[b + 1] - data_.offsets[b];
-    thread_local std::vector<int32_t> labels;
-    labels.assign(static_cast<size_t>(std::max<int64_t>(1, length)), -1);
+    std::vector<int32_t> labels(static_cast<size_t>(std::max<int64_t>(1, length)), -1);
     for (const Step& step : gold)
       for (int64_t t = step.start; t < step.stop; ++t) labels[t] = step.label;
-    return labels.data();
+    return labels;
   }
 
   int64_t errors(int64_t b, const Path& guess, const Path& gold) const {

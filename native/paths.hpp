@@ -348,23 +348,22 @@ template <class Graph>
 double entropy(Graph& graph) {
   const int64_t T = graph.length(), S = graph.states();
   if (T == 0) return 0.0;
-  std::vector<double> table(static_cast<size_t>((T + 1) * S), 0.0), weight, below;
+  std::vector<double> table(static_cast<size_t>((T + 1) * S), 0.0), weight;
   std::vector<WayTo<typename Graph::Number>> ways;
   const auto mix = [&]() {
     const auto* best = best_way(ways);
     if (!best) return 0.0;
+    const auto top = best->total;
     double sum = 0.0, h = 0.0;
     weight.clear();
-    below.clear();
     for (const auto& way : ways) {
-      below.push_back(gap(way.total, best->total));
-      weight.push_back(std::exp(below.back()));
+      weight.push_back(std::exp(gap(way.total, top)));
       sum += weight.back();
     }
     const double log_sum = std::log(sum);
     for (size_t i = 0; i < ways.size(); ++i)
       if (weight[i] > 0.0)
-        h += weight[i] / sum * (table[ways[i].from * S + ways[i].source] - (below[i] - log_sum));
+        h += weight[i] / sum * (table[ways[i].from * S + ways[i].source] - (gap(ways[i].total, top) - log_sum));
     return h;
   };
   for (int64_t v = 1; v <= T; ++v) {

@@ -5,7 +5,8 @@
 //   next(p, y)  = p.y if it is in P, else next(suffix(p), y)     [longest suffix of p.y in P]
 //   match(p, y) = p.y if it is a pattern, else match(suffix(p), y)  [longest pattern that is a suffix of p.y]
 // All patterns that match on an arc are match(p, y) and the chain of its suffix patterns. Both tables are filled
-// in order of length: O(total pattern length + |P| L) time, no search over pairs of patterns.
+// in order of length: O(n log m + |P| L) time for patterns of n symbols, the longest of m, no search over pairs of
+// patterns.
 //
 // A pattern that ends in EOS belongs to the state that its body is (bodies are proper prefixes, so they are
 // states): it counts when the sequence ends there.
@@ -125,11 +126,7 @@ class PatternAutomaton {
   // States by their symbols read backwards, so that smaller last labels come first.
   void order_states() {
     const int64_t n = static_cast<int64_t>(parent_.size());
-    std::vector<int32_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return backwards_less(a, b); });
-    std::vector<int32_t> rank(n);
-    for (int64_t i = 0; i < n; ++i) rank[order[i]] = static_cast<int32_t>(i);
+    const std::vector<int32_t> rank = backward_ranks();
     std::vector<int32_t> parent(n), last(n), length(n);
     for (int64_t i = 0; i < n; ++i) {
       parent[rank[i]] = parent_[i] < 0 ? -1 : rank[parent_[i]];
@@ -147,14 +144,40 @@ class PatternAutomaton {
     initial_ = rank[initial_];
     root_ = rank[0];
   }
-  bool backwards_less(int32_t a, int32_t b) const {
-    while (a != b) {
-      if (parent_[a] < 0 || parent_[b] < 0) return parent_[a] < 0 && parent_[b] >= 0;
-      if (last_[a] != last_[b]) return last_[a] < last_[b];
-      a = parent_[a];
-      b = parent_[b];
+
+  // Ranks by the last symbol, then by the last two, four, and so on: those of twice as many symbols are the pairs of
+  // the ranks of a state and of its ancestor that many symbols up, sorted by counting. The root ends every string.
+  std::vector<int32_t> backward_ranks() const {
+    const int64_t n = static_cast<int64_t>(parent_.size());
+    std::vector<int32_t> rank(n), up(parent_), order(n), sorted(n), next(n), first;
+    up[0] = 0;
+    for (int64_t i = 0; i < n; ++i) rank[i] = i == 0 ? 0 : last_[i] + 2;  // BOS before the labels
+    std::iota(order.begin(), order.end(), 0);
+    int32_t ranks = static_cast<int32_t>(labels_) + 2;
+    const auto count = [&](const auto& key) {  // stable
+      first.assign(static_cast<size_t>(ranks) + 1, 0);
+      for (int64_t i = 0; i < n; ++i) ++first[key(i) + 1];
+      std::partial_sum(first.begin(), first.end(), first.begin());
+      for (const int32_t i : order) sorted[first[key(i)]++] = i;
+      order.swap(sorted);
+    };
+    count([&](int64_t i) { return rank[i]; });
+    for (bool again = true; again;) {
+      count([&](int64_t i) { return rank[up[i]]; });
+      count([&](int64_t i) { return rank[i]; });
+      int32_t at = -1;
+      for (int64_t i = 0; i < n; ++i) {
+        const int32_t a = order[i], b = order[i > 0 ? i - 1 : 0];
+        if (i == 0 || rank[a] != rank[b] || rank[up[a]] != rank[up[b]]) ++at;
+        next[a] = at;
+      }
+      again = at + 1 < n;
+      ranks = at + 1;
+      rank.swap(next);
+      for (int64_t i = 0; i < n; ++i) sorted[i] = up[up[i]];
+      up.swap(sorted);
     }
-    return false;
+    return rank;
   }
 
   void link() {

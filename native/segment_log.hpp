@@ -84,10 +84,8 @@ inline Filled segment_log_forward(const SegmentView& s, const TopologyView& n, S
         a[p] = log_add_all(w.h + n.state_keys[p], n.state_keys[p + 1] - n.state_keys[p]);
       for (int64_t p = w.S; p < w.Sp; ++p) a[p] = -kInfinity;
       w.a_scale[v] = reference;
-      double shift;
-      const Filled filled = logs.settle(a, nullptr, w.S, shift);
-      if (filled == Filled::kLost) return filled;
-      w.alive[v] = filled == Filled::kFine;
+      const double shift = logs.settle(a, nullptr, w.S);
+      w.alive[v] = shift > -kInfinity;
       if (w.alive[v]) add(w.a_scale[v], shift);
     }
     if (v == T) break;
@@ -96,7 +94,7 @@ inline Filled segment_log_forward(const SegmentView& s, const TopologyView& n, S
   if (!w.alive[T]) return Filled::kNothing;
   log_z = w.a_scale[T];
   add(log_z, log_add_all(w.a + T * w.Sp, w.S));
-  return logs.fine ? Filled::kFine : Filled::kDoubtful;
+  return logs.kept();
 }
 
 // Backward and posteriors in log space, after segment_log_forward. False: digits would be lost.
@@ -175,16 +173,14 @@ inline bool segment_log_backward(const SegmentView& s, const TopologyView& n, Se
       }
     for (int64_t p = 0; p < w.S; ++p)
       if (top[p] > -kInfinity) top[p] += std::log(mass[p]);
-    double shift;
-    const Filled filled = logs.settle(top, nullptr, w.S, shift);
-    if (filled == Filled::kLost || !logs.fine) return false;
-    w.alive[u] = filled == Filled::kFine;
+    const double shift = logs.settle(top, nullptr, w.S);
+    w.alive[u] = shift > -kInfinity;
     if (!w.alive[u]) continue;
     add(w.b_scale[u], shift);
     for (int64_t k = 0; k < w.K; ++k) w.b[u * w.Kp + k] = top[n.key_target[k]];
   }
   sink.close();
-  return true;
+  return logs.kept() == Filled::kFine;
 }
 
 }  // namespace scansion::SCANSION_ISA

@@ -107,10 +107,11 @@ inline void prepare_segment(const SegmentView& s, const TopologyView& n, double*
   if (w.end_x) extents(s.end, T, w.end_x);
   if (w.length_x) extents(s.by_length, M, w.length_x);
 
-  // no score so large that one which fell far behind could come back; those of whole segments are looked at row by row
+  // no score so large that one which fell far behind could come back; other rows are sums of scores that are no larger
+  // than they, or of smaller ones
   const auto most = [](const double* part, int64_t size) { return part ? array_max(part, size) : -kInfinity; };
   w.tame = most(s.start, (s.start_stride ? T : 1) * s.columns) <= kTame && most(s.end, T * s.columns) <= kTame &&
-           most(s.by_length, M * s.columns) <= kTame && most(s.starts, (s.starts_stride ? T : 1) * P) <= kTame &&
+           most(s.by_length, M * s.columns) <= kTame &&
            most(s.inside, T * s.columns) * static_cast<double>(M) <= kFar;
 
   double worst = 0.0;
@@ -123,8 +124,9 @@ inline void prepare_segment(const SegmentView& s, const TopologyView& n, double*
     row[w.Q - 1] = n.bare_arcs ? 0.0 : -kInfinity;
     const double top = row_max(row, w.Qp);
     w.start_top[r] = top > -kInfinity ? top : 0.0;
-    if (!(w.start_top[r] >= -kFar)) w.tame = false;
     w.start_low[r] = row_lowest_finite(row, w.Qp) - w.start_top[r];
+    if (n.start_classes && !(std::abs(w.start_top[r]) <= kTame && w.start_low[r] >= -kTame))
+      w.tame = w.tame && w.start_top[r] >= -kFar && array_max(s.starts + r * P, P) <= kTame;
     for (int64_t q = 0; q < w.Q - (n.bare_arcs ? 0 : 1); ++q) worst = top - row[q] > worst ? top - row[q] : worst;
   }
   // a state that lost its weight differs from the heaviest one for at most `longest` segments
@@ -236,7 +238,7 @@ struct RowSweep {
   }
 
   // the largest score of a whole segment, whatever its pattern
-  double most_of(int64_t u, int64_t d) const {
+  SCANSION_RARE double most_of(int64_t u, int64_t d) const {
     return array_max(s.full + (u * s.full_stride + d - 1) * s.columns, s.columns);
   }
 
@@ -257,7 +259,6 @@ struct RowSweep {
       double* r = row(u, d);
       w.cache_top[at] = row_max(r, w.Cp);
       w.cache_low[at] = row_lowest_finite(r, w.Cp);
-      // sums of scores that are no larger than these, or of smaller ones
       if (!(w.cache_top[at] <= kTame && w.cache_low[at] >= -kTame) && !(most_of(u, d) <= kTame)) w.tame = false;
       if (w.cache_top[at] > -kInfinity) row_exp_fast(r, w.Cp, w.cache_top[at]);
     }

@@ -42,13 +42,17 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
         if (!(offset <= kFar)) work.tame = false;
         const double* row = work.rows + (d - 1) * work.row_stride;
         const double* g = work.g + u * work.Kp;
-        for (int64_t k = 0; k < K; ++k) {
-          const double x = g[k] + (row[keyed ? k : net.key_extent[k]] + offset);
+        const auto take = [&](int64_t k, double score) {
+          const double x = g[k] + (score + offset);
           if (x > h[k]) {
             h[k] = x;
             length[k] = static_cast<int32_t>(d);
           }
-        }
+        };
+        if (keyed || net.identity_keys)
+          for (int64_t k = 0; k < K; ++k) take(k, row[k]);
+        else
+          for (int64_t k = 0; k < K; ++k) take(k, row[net.key_extent[k]]);
       }
       if (!work.tame) return Filled::kLost;
       order.clear();

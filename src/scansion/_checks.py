@@ -18,11 +18,14 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+MOST_SCORE = 1e100
+"""The range of scores: sums of 1e15 of them are exact in the kernels."""
+
 _EXACT_INTEGERS = 2**53
 
 
 def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
-    """`value` as float64 of `shape`, finite or -inf; a string in `shape` stands for any size."""
+    """`value` as float64 of `shape`, within +-`MOST_SCORE` or -inf; a string in `shape` stands for any size."""
     array = np.asarray(value)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{name} must be an array of real numbers, got dtype {array.dtype}")
@@ -41,6 +44,13 @@ def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
             bad = np.isnan(result) if np.isnan(top) else result == np.inf
             at = first(bad)
             raise ValueError(f"{name}[{show(at)}] is {result[at]}: scores must be finite or -inf")
+        if top > MOST_SCORE or result.min() < -MOST_SCORE:
+            large = (np.abs(result) > MOST_SCORE) & (result > -np.inf)
+            if large.any():
+                at = first(large)
+                raise ValueError(
+                    f"{name}[{show(at)}] = {result[at]} is beyond the range of scores, +-{MOST_SCORE:g} (-inf forbids)"
+                )
     return result
 
 
