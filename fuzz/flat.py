@@ -55,7 +55,7 @@ class Drawn:
         """(n, B) for `Answers`."""
         rows = []
         for part in self.parts:
-            flat = self.arrays[part.name].reshape(-1, part.size)
+            flat = self.arrays[part.name].reshape(1 if part.shared else self.batch, part.size)
             rows.append(np.broadcast_to(flat, (self.batch, part.size)).T)
         return np.concatenate(rows)
 
@@ -362,11 +362,11 @@ def flat_paths(
     """Best, k best, samples, entropy."""
     B, core = drawn.batch, batch._core
     check("entropy", drawn, answers.entropy, batch.entropy(), text, rtol=1e-11)
-    packed = core.best(1)
-    best_configurations(shape.codes(packed), batch.viterbi()[1], design, drawn, answers, text)
+    best = shape.codes(core.best(1))
+    best_configurations(best, batch.viterbi()[1], design, drawn, answers, text)
     k = int(rng.integers(1, 7))
     packed = core.kbest(k, 1)
-    k_best_configurations(shape.codes(packed), packed[2], k, design, drawn, answers, text)
+    k_best_configurations(best, shape.codes(packed), packed[2], k, design, drawn, answers, text)
     rows = int(batch.offsets[-1]) + B
     sampled(shape.codes(core.sample(2, rng.random(2 * rows), 1)), design, drawn, answers, text)
 
@@ -386,9 +386,9 @@ def best_configurations(
 
 
 def k_best_configurations(
-    codes: Array, firsts: Array, k: int, design: Design, drawn: Drawn, answers: Answers, text: str
+    best: Array, codes: Array, firsts: Array, k: int, design: Design, drawn: Drawn, answers: Answers, text: str
 ) -> None:
-    """None twice, and none better left out."""
+    """None twice, none better left out, and the first is that of Viterbi."""
     B = drawn.batch
     count = np.diff(firsts)
     check("number of k best", drawn, np.minimum(k, answers.possible.sum(axis=0)), count, f"{text}, k = {k}")
@@ -399,6 +399,8 @@ def k_best_configurations(
     top = -np.sort(-answers.below, axis=0)[:k].T
     expected[:, : top.shape[1]] = top
     check("k best", drawn, expected, found, f"{text}, k = {k}", rtol=1e-13)
+    if answers.exact:
+        check("the first of k best", drawn, best, codes[firsts[:-1]], f"{text}, k = {k}")
     distinct = len(np.unique(owner * len(design.codes) + at))
     if distinct < len(at):
         raise Fault(f"k best holds a configuration twice; {text}")

@@ -227,10 +227,11 @@ def nested_batch(shape: Nested, design: Design, drawn: Drawn, rng: np.random.Gen
     nested_marginals(shape, design, drawn, answers, batch, text)
     core = batch._core
     check("entropy", drawn, answers.entropy, batch.entropy(), text, rtol=1e-11)
-    best_configurations(shape.codes(core.best(1)), batch.viterbi()[1], design, drawn, answers, text)
+    best = shape.codes(core.best(1))
+    best_configurations(best, batch.viterbi()[1], design, drawn, answers, text)
     k = int(rng.integers(1, 7))
     packed = core.kbest(k, 1)
-    k_best_configurations(shape.codes(packed), packed[2], k, design, drawn, answers, text)
+    k_best_configurations(best, shape.codes(packed), packed[2], k, design, drawn, answers, text)
     sampled(shape.codes(core.sample(2, rng.integers(0, 2**63, size=(drawn.batch, 2)), 1)), design, drawn, answers, text)
     return total
 

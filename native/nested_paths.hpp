@@ -311,13 +311,14 @@ std::vector<std::vector<NestedRecord>> nested_best(Graph& graph, int64_t k) {
   };
   struct Open {
     Number below;
-    int64_t steps, id, todo, done;
+    int64_t turn, id, todo, done;
     Way way;
   };
-  // nearest to the best first; among equals the further, then the earlier: the first is the Viterbi configuration
+  // nearest to the best first; among equals those of the last node taken up, as they are listed: the first is the Viterbi
+  // configuration
   const auto worse = [](const Open& a, const Open& b) {
     if (!(a.below == b.below)) return a.below < b.below;
-    if (a.steps != b.steps) return a.steps < b.steps;
+    if (a.turn != b.turn) return a.turn < b.turn;
     return a.id > b.id;
   };
   std::vector<Todo> todo;
@@ -325,19 +326,20 @@ std::vector<std::vector<NestedRecord>> nested_best(Graph& graph, int64_t k) {
   std::vector<Open> open;
   std::vector<Way> ways;
   std::vector<std::vector<NestedRecord>> found;
-  int64_t id = 0;
-  const auto expand = [&](const NestedNode& node, const Number& below, int64_t steps, int64_t rest, int64_t parts) {
+  int64_t turn = 0, id = 0;
+  const auto expand = [&](const NestedNode& node, const Number& below, int64_t rest, int64_t parts) {
     graph.ways(node, ways);
     const int64_t best = best_nested_way(ways);
     if (best < 0) return;
+    ++turn;
     const Number top = ways[best].total;
     for (const Way& way : ways) {
       if (!possible(way.total)) continue;
-      open.push_back({below + (way.total - top), steps + 1, id++, rest, parts, way});
+      open.push_back({below + (way.total - top), turn, id++, rest, parts, way});
       std::push_heap(open.begin(), open.end(), worse);
     }
   };
-  expand(NestedNode(), Number(0.0), 0, -1, -1);
+  expand(NestedNode(), Number(0.0), -1, -1);
   while (!open.empty() && static_cast<int64_t>(found.size()) < k) {
     std::pop_heap(open.begin(), open.end(), worse);
     const Open at = open.back();
@@ -358,7 +360,7 @@ std::vector<std::vector<NestedRecord>> nested_best(Graph& graph, int64_t k) {
       continue;
     }
     const Todo next = todo[rest];
-    expand(next.node, at.below, at.steps, next.next, parts);
+    expand(next.node, at.below, next.next, parts);
     // each open one stands for at least one configuration: more than are still wanted need not be kept
     const size_t wanted = static_cast<size_t>(k) - found.size();
     if (open.size() > 4 * wanted + 4096) {

@@ -268,22 +268,24 @@ bool best_paths(Graph& graph, int64_t k, std::vector<Path>& found) {
   };
   struct Open {
     Number below;
-    int64_t v, id, link;
+    int64_t v, turn, id, link;
     int32_t state;
   };
-  // nearest to the best first; among equals the deeper, then the earlier: the first path is the Viterbi path
+  // nearest to the best first; among equals those of the last node taken up, as they are listed: the first path is the
+  // Viterbi path
   const auto worse = [](const Open& a, const Open& b) {
     if (!(a.below == b.below)) return a.below < b.below;
-    if (a.v != b.v) return a.v > b.v;
+    if (a.turn != b.turn) return a.turn < b.turn;
     return a.id > b.id;
   };
   std::vector<Link> links;
   std::vector<Open> open;
   std::vector<WayTo<Number>> ways;
-  int64_t id = 0;
+  int64_t turn = 0, id = 0;
   const auto push_all = [&](const Number& below, int64_t stop, int64_t link) {
     const auto* best = best_way(ways);
     if (!best) return;
+    ++turn;
     const Number top = best->total;
     for (const auto& way : ways) {
       if (!possible(way.total)) continue;
@@ -292,7 +294,7 @@ bool best_paths(Graph& graph, int64_t k, std::vector<Path>& found) {
         at = static_cast<int64_t>(links.size());
         links.push_back({{way.from, stop, way.label}, link});
       }
-      open.push_back({below + (way.total - top), way.from, id++, at, way.source});
+      open.push_back({below + (way.total - top), way.from, turn, id++, at, way.source});
       std::push_heap(open.begin(), open.end(), worse);
     }
   };

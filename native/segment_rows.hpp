@@ -62,6 +62,7 @@ inline int64_t carve_segment_work(const SegmentView& s, const TopologyView& n, d
   }
   w.row_top = c.take(M);
   w.row_low = c.take(M);
+  w.row_scale = reinterpret_cast<Scale*>(c.take(2 * M));
   w.h = c.take(w.Kp);
   w.x = c.take(w.row_stride);
   w.q = c.take(w.Kp);
@@ -204,6 +205,30 @@ inline double log_ratio(const Scale& g, const Scale& b, const Scale& z) {
   add(s, -z.hi);
   return s.hi + (s.lo + (b.lo - z.lo));
 }
+
+// The heaviest row that meets a position: the products of all others are scaled to it. Its scale is a sum of scales, with
+// nothing rounded that 1e5 positions could add up.
+struct Heaviest {
+  Scale scale;     // that of the neighbouring position, until a row is met
+  double top = -kInfinity;
+  explicit Heaviest(const Scale& neighbour) : scale(neighbour), reference(neighbour) {}
+
+  // weights of some scale times a row of some maximum; returns the scale of both
+  Scale meet(const Scale& weights, double row_top) {
+    Scale both = weights;
+    add(both, row_top);
+    const double e = difference(both, reference);
+    if (!(difference(weights, reference) <= kFar && e <= kFar)) tame = false;
+    if (e > top) top = e, scale = both;
+    return both;
+  }
+  // doubles have the digits
+  bool fits() const { return tame && (top == -kInfinity || top >= -kFar); }
+
+ private:
+  bool tame = true;
+  Scale reference;
+};
 
 // The rows of segments [u, u+d), d = 1..M, in w.rows; row d has w.row_top[d-1] as its maximum (-inf: impossible). Rows are by extent class, or by key where the sequence ends on EOS patterns.
 struct RowSweep {

@@ -144,6 +144,7 @@ struct SegmentWork {
   double* cache_low = nullptr;   // (T, M)
   double* row_top = nullptr;     // (M,)
   double* row_low = nullptr;     // (M,)
+  Scale* row_scale = nullptr;    // (M,) of a row's maximum times the weights that it meets
   double* h = nullptr;           // (Kp,)
   double* x = nullptr;           // (row_stride,)
   double* q = nullptr;           // (Kp,)
