@@ -94,7 +94,7 @@ def measure(data: str, order: int, engine: str, kind: str, repeats: int, most: f
     start = _peak()
     crf = sc.CRF(order, engine=engine, **options(kind, order))
     begin = time.process_time()
-    model, objective, _ = crf._problem(encoded, y)
+    model, objective = crf.problem(encoded, y)
     w = np.random.default_rng(0).normal(size=model.n_weights) * 0.1
     gradient = np.empty_like(w)
     objective.log_loss(w, gradient, 1)
@@ -118,9 +118,9 @@ def measure(data: str, order: int, engine: str, kind: str, repeats: int, most: f
             "weights": int(model.n_weights),
             "seconds": min(times),
             "setup": setup,
-            "alive": int(objective.sum_difference_size()[1]) / int(encoded.n_tokens),
+            "alive": int(objective.native.sum_difference_size()[1]) / int(encoded.n_tokens),
             "megabytes": (_peak() - start) / 1e6,
-            "refused": int(objective.refused()),
+            "refused": int(objective.native.refused()),
         }
     )
 

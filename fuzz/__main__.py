@@ -3,86 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import faulthandler
-import multiprocessing
 import os
 import sys
 import time
-import traceback
-import zlib
-from importlib import import_module
-from typing import Any
 
-import numpy as np
-
-from fuzz import Fault
-
-TARGETS = ("lattices",)
-
-
-def kinds() -> list[str]:
-    """All kinds of problems, as "target.kind"."""
-    return [f"{target}.{kind}" for target in TARGETS for kind in import_module(f"fuzz.{target}").KINDS]
-
-
-def generator(seed: int, kind: str, number: int) -> np.random.Generator:
-    """That of one round."""
-    return np.random.default_rng([seed, zlib.crc32(kind.encode()), number])
-
-
-def rounds(channel: Any) -> None:
-    """The working process: rounds as they are asked for, until the other end closes."""
-    faulthandler.enable()
-    while True:
-        try:
-            seed, kind, number = channel.recv()
-        except (EOFError, KeyboardInterrupt):
-            return
-        target, name = kind.split(".")
-        try:
-            channel.send((int(import_module(f"fuzz.{target}").KINDS[name](generator(seed, kind, number))), ""))
-        except Fault as fault:
-            channel.send((0, str(fault)))
-        except KeyboardInterrupt:
-            return
-        except BaseException:  # what no target expects is a fault too
-            channel.send((0, traceback.format_exc()))
-
-
-class Worker:
-    """A process that does one round at a time."""
-
-    def __init__(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.channel, other = context.Pipe()
-        self.process = context.Process(target=rounds, args=(other,), daemon=True)
-        self.process.start()
-        other.close()
-        self.task: tuple[int, str, int] | None = None
-        self.begin = 0.0
-
-    def give(self, *task: Any) -> None:
-        """Begin a round: seed, kind, number."""
-        self.task, self.begin = task, time.perf_counter()
-        self.channel.send(task)
-
-    def answer(self, patience: float) -> tuple[int, str] | None:
-        """(problems, fault or ""), once the round is over; None: it is not."""
-        try:
-            if self.channel.poll():
-                return self.channel.recv()  # type: ignore[no-any-return]
-        except (EOFError, OSError):
-            self.process.join()
-            return 0, f"the process died (exit code {self.process.exitcode})"
-        if time.perf_counter() - self.begin > patience:
-            self.stop()
-            return 0, f"no answer after {patience:.0f} seconds"
-        return None
-
-    def stop(self) -> None:
-        """End the process."""
-        self.process.kill()
-        self.process.join()
+from fuzz.rounds import PATIENCE, TARGETS, Worker, kinds, problems_of
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -94,7 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", help="kinds or targets, separated by commas: lattices, lattices.chain, ...")
     parser.add_argument("--round", type=int, help="this round only, in this process: to repeat a fault")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="processes")
-    parser.add_argument("--patience", type=float, default=120.0, help="seconds that a round may take")
+    parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds that a round may take")
     parser.add_argument("--faults", type=int, default=10, help="stop after so many (default: 10)")
     parser.add_argument("--list", action="store_true", help="list the kinds")
     given = parser.parse_args(arguments)
@@ -111,9 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
     seed = int.from_bytes(os.urandom(4), "little") if given.seed is None else given.seed
     if given.round is not None:
         for kind in chosen:
-            target, name = kind.split(".")
-            found = import_module(f"fuzz.{target}").KINDS[name](generator(seed, kind, given.round))
-            print(f"{kind}: {found} problems, no fault")
+            print(f"{kind}: {problems_of(seed, kind, given.round)} problems, no fault")
         return 0
     print(f"seed {seed}, {given.jobs} processes", flush=True)
     return 1 if Search(chosen, seed, given).run() else 0
@@ -153,17 +76,15 @@ class Search:
         try:
             while True:
                 for i, worker in enumerate(workers):
-                    if worker.task is None:
-                        task = self.next_task()
-                        if task is not None:
-                            worker.give(*task)
-                        continue
-                    answer = worker.answer(self.given.patience)
-                    if answer is None:
-                        continue
-                    self.take(worker, *answer)
-                    if not worker.process.is_alive():
-                        workers[i] = Worker()
+                    answer = None if worker.task is None else worker.answer(self.given.patience)
+                    if answer is not None:
+                        self.take(worker, *answer)
+                        if not worker.process.is_alive():
+                            workers[i] = Worker()
+                for worker in workers:
+                    task = self.next_task() if worker.task is None else None
+                    if task is not None:
+                        worker.give(*task)
                 if all(worker.task is None for worker in workers):
                     break
                 if time.perf_counter() - said > 300.0:

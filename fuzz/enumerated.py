@@ -21,8 +21,8 @@ DIGITS = 15
 class Design:
     """All configurations of one shape.
 
-    counts (C, n): how often each score counts; seen: by name, (C, *shape) what marginals are about; codes (C,): a number
-    for each configuration; order (C,): the rank among equals, or None; group (C,): its trajectory, or None.
+    counts (C, n): how often each score counts; seen: by name, (C, *shape) what marginals are about; codes (C,): a
+    number for each configuration; order (C,): the rank among equals, or None; group (C,): its trajectory, or None.
     """
 
     counts: np.ndarray

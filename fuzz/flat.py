@@ -69,13 +69,13 @@ class Drawn:
 
 def fault(what: str, drawn: Drawn, b: int, expected: Any, found: Any, more: str = "") -> Fault:
     """What is wrong with sequence b of a batch."""
-    scores = {
-        p.name: (drawn.arrays[p.name] if p.shared else drawn.arrays[p.name][b]).tolist() for p in drawn.parts
-    }
+    scores = {p.name: (drawn.arrays[p.name] if p.shared else drawn.arrays[p.name][b]).tolist() for p in drawn.parts}
     return Fault(f"{what}: expected {expected}, found {found}\n  {more}\n  scores {scores}")
 
 
-def check(what: str, drawn: Drawn, expected: Array, found: Array, more: str, rtol: float = 0.0, atol: float = ATOL) -> None:
+def check(
+    what: str, drawn: Drawn, expected: Array, found: Array, more: str, rtol: float = 0.0, atol: float = ATOL
+) -> None:
     """Raise unless found is expected, sequence by sequence (first axis)."""
     expected, found = np.asarray(expected), np.asarray(found)
     if expected.shape != found.shape:
@@ -137,7 +137,9 @@ class Flat:
             for u, v, y in config:
                 seen["boundaries"][c, v - 1] = 1
                 seen["segments"][c, u, v - u - 1, y] = 1
-            codes.append(sum((2 * y + (t + 1 in {v for _, v, _ in config})) * (2 * L) ** t for t, y in enumerate(labels)))
+            codes.append(
+                sum((2 * y + (t + 1 in {v for _, v, _ in config})) * (2 * L) ** t for t, y in enumerate(labels))
+            )
             order.append(brute.tie_order(config))
             trajectory = compressed.compress(labels) if self.merges else tuple(y for _, _, y in config)
             group.append(groups.setdefault(trajectory, len(groups)))
@@ -147,7 +149,7 @@ class Flat:
 
     def codes(self, packed: Any) -> Array:
         """Codes of packed paths, as in `design`."""
-        steps, paths, _ = packed
+        steps, paths, *_ = packed
         if len(paths) == 1:
             return np.empty(0, np.int64)
         power = (2 * self.n_labels) ** np.arange(self.n_times, dtype=np.int64)
@@ -182,7 +184,10 @@ class Chain(Flat):
         self.n_times = int(rng.integers(0 if rng.random() < 0.1 else 2, most + 1))
         T, L = self.n_times, self.n_labels
         by_time = bool(rng.random() < 0.5)
-        self.parts = [Part("unary", (T, L)), Part("transition", (max(T - 1, 0), L, L) if by_time else (L, L), not by_time)]
+        self.parts = [
+            Part("unary", (T, L)),
+            Part("transition", (max(T - 1, 0), L, L) if by_time else (L, L), not by_time),
+        ]
         self.parts += [Part(name, (L,), True) for name in ("start", "end") if rng.random() < 0.4]
         self.text = f"chain of {T}, {L} labels"
 
@@ -330,7 +335,9 @@ def flat_batch(shape: Flat, design: Design, drawn: Drawn, rng: np.random.Generat
     if not possible.all():
         drawn.keep(possible)
         if given is not None:
-            given = {k: v.reshape(total, shape.n_times, -1)[possible].reshape(-1, *v.shape[1:]) for k, v in given.items()}
+            given = {
+                k: v.reshape(total, shape.n_times, -1)[possible].reshape(-1, *v.shape[1:]) for k, v in given.items()
+            }
         answers = Answers(design, drawn.matrix(), None if known is None else known[:, possible])
     text = shape.text if given is None else f"{shape.text}, constrained"
     batch = shape.batch(drawn)
@@ -360,20 +367,17 @@ def flat_paths(
     shape: Flat, design: Design, drawn: Drawn, answers: Answers, batch: Any, text: str, rng: np.random.Generator
 ) -> None:
     """Best, k best, samples, entropy."""
-    B, core = drawn.batch, batch._core
+    core = batch._core
     check("entropy", drawn, answers.entropy, batch.entropy(), text, rtol=1e-11)
     best = shape.codes(core.best(1))
     best_configurations(best, batch.viterbi()[1], design, drawn, answers, text)
     k = int(rng.integers(1, 7))
     packed = core.kbest(k, 1)
     k_best_configurations(best, shape.codes(packed), packed[2], k, design, drawn, answers, text)
-    rows = int(batch.offsets[-1]) + B
-    sampled(shape.codes(core.sample(2, rng.random(2 * rows), 1)), design, drawn, answers, text)
+    sampled(shape.codes(core.sample(2, rng, 1)), design, drawn, answers, text)
 
 
-def best_configurations(
-    codes: Array, scores: Array, design: Design, drawn: Drawn, answers: Answers, text: str
-) -> None:
+def best_configurations(codes: Array, scores: Array, design: Design, drawn: Drawn, answers: Answers, text: str) -> None:
     """The best ones, with ties in order where there is one."""
     B = drawn.batch
     at = design.find(codes)
@@ -468,7 +472,9 @@ def sum_difference_round(rng: np.random.Generator) -> int:
         if rng.random() < 0.4:
             known, given = shape.known(rng, drawn.batch, design)
             allowed = given["labels"].reshape(drawn.batch, T, -1).view(np.uint8)
-            known = (design.seen["labels"].reshape(len(design.codes), -1) @ (allowed.reshape(drawn.batch, -1) == 0).T) == 0
+            known = (
+                design.seen["labels"].reshape(len(design.codes), -1) @ (allowed.reshape(drawn.batch, -1) == 0).T
+            ) == 0
         answers = Answers(design, drawn.matrix(), known)
         expected = answers.expected(design.counts).reshape(drawn.batch, T, P)
         for b in np.flatnonzero(answers.any):
@@ -479,7 +485,8 @@ def sum_difference_round(rng: np.random.Generator) -> int:
             log_z, kappa, fine = _core.sum_difference(shape.net._native, scores, given_fires, mask, posteriors)
             if not fine:
                 continue
-            text = f"{shape.text}, kappa {kappa}, fires {fires.tolist()}, allowed {mask if mask is None else mask.tolist()}"
+            known = mask if mask is None else mask.tolist()
+            text = f"{shape.text}, kappa {kappa}, fires {fires.tolist()}, allowed {known}"
             if not abs(log_z - answers.log_partition[b]) <= ATOL + 1e-13 * abs(answers.log_partition[b]):
                 raise fault("log Z", drawn, b, answers.log_partition[b], log_z, text)
             live = np.where(fires, expected[b], 0.0)
@@ -487,4 +494,3 @@ def sum_difference_round(rng: np.random.Generator) -> int:
                 raise fault("posteriors", drawn, b, live.tolist(), posteriors.tolist(), text)
         done += drawn.batch
     return done
-

@@ -1,4 +1,4 @@
-"""Every kind of lattice on tiny problems against enumeration: log Z, marginals, best, k best, entropy, samples, trajectories.
+"""Every kind of lattice on tiny problems against enumeration: log Z, marginals, best, k best, samples, trajectories.
 
 A round draws a shape, lists its configurations, and asks batches of problems with scores of one kind each
 (`fuzz.scores`), free and under constraints.

@@ -1,4 +1,4 @@
-"""Nested lattices on tiny problems, for `fuzz.lattices`: levels that are free, timed or dense, cliques fixed or by time."""
+"""Nested lattices on tiny problems, for `fuzz.lattices`: free, timed or dense levels, cliques fixed or by time."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ class Nested:
             if part.shared:
                 return found.sum(axis=1)
             if name == "transit":  # a row for the last position too
-                found = np.concatenate([found, np.zeros_like(found[:, :1], shape=(len(found), 1, *found.shape[2:]))], axis=1)
+                found = np.concatenate(
+                    [found, np.zeros_like(found[:, :1], shape=(len(found), 1, *found.shape[2:]))], axis=1
+                )
             return found
         spans = seen[f"segments{d}"]  # (C, T, T, S)
         if name == "inside":
@@ -131,7 +133,7 @@ class Nested:
 
     def codes(self, packed: Any) -> np.ndarray:
         """Codes of packed configurations."""
-        steps, paths, _ = packed
+        steps, paths, *_ = packed
         depth = len(self.sizes)
         found = []
         for first in range(0, len(paths) - 1, depth):
@@ -149,7 +151,9 @@ class Nested:
             names = ("inside", "start", "stop", "length", "spans")
             given = {name: drawn.rows(f"{name}{d}") for name in names}
             persist.append(sc.Persistence(**given, max_length=longest if form == "timed" else None))
-        cliques = [[drawn.rows(f"{name}{d}") for d in range(len(self.sizes) - 1)] for name in ("transit", "init", "end")]
+        cliques = [
+            [drawn.rows(f"{name}{d}") for d in range(len(self.sizes) - 1)] for name in ("transit", "init", "end")
+        ]
         batch = sc.NestedBatch(persist, *cliques, np.arange(drawn.batch + 1) * self.n_times, self.children)
         batch._core = replace(batch._core, general=self.general)
         return batch
@@ -232,7 +236,7 @@ def nested_batch(shape: Nested, design: Design, drawn: Drawn, rng: np.random.Gen
     k = int(rng.integers(1, 7))
     packed = core.kbest(k, 1)
     k_best_configurations(best, shape.codes(packed), packed[2], k, design, drawn, answers, text)
-    sampled(shape.codes(core.sample(2, rng.integers(0, 2**63, size=(drawn.batch, 2)), 1)), design, drawn, answers, text)
+    sampled(shape.codes(core.sample(2, rng, 1)), design, drawn, answers, text)
     return total
 
 

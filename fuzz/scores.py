@@ -1,4 +1,4 @@
-"""Scores of all sizes: smooth ones, coarse grids, where sums meet exactly, and mixtures up to the range that is promised."""
+"""Scores of all sizes: smooth ones, coarse grids, where sums meet exactly, and mixtures up to the promised range."""
 
 from __future__ import annotations
 

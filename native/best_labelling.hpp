@@ -10,7 +10,7 @@
 
 namespace scansion {
 
-// The best labelling of one sequence (paper 002, algorithms 4 and 5, with errata 3 of models.md): O(labels x patterns
+// The best labelling of one sequence (paper 002, algorithms 4 and 5, with erratum 3 of docs/notation.md): O(labels x patterns
 // alive) per position. p_t(q) is the best score of a history whose longest state is q; for a label y, the best
 // predecessor of node z is the best over states that end in pre z and in no longer pre z' of another node ending in y.
 //

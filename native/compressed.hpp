@@ -1,6 +1,6 @@
 // Compressed inference (paper 004): questions about the trajectory of a configuration, the labels it goes through
 // without their transition points. On a chain, runs of equal labels are one place of the trajectory; on a segment
-// lattice every segment is one (models.md, section 4).
+// lattice every segment is one (docs/notation.md, section 4).
 //
 // Everything here works on the graph of paths.hpp and its table of forward sums, turned around: given that a
 // configuration passes node n = (v, p), it came by way w with probability R(w | n). With change(w) = 1 where a new

@@ -8,13 +8,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
+#include "numeric.hpp"
 #include "views.hpp"
 
 namespace scansion {
-
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 class Exact {
  public:
@@ -112,7 +110,7 @@ class ScoreSum {
       sum_ = s;
     }
   }
-  void forbid() { possible_ = false; }
+  void forbid(bool when) { possible_ = possible_ && !when; }
   double value() const {
     if (!possible_) return kMinusInfinity;
     return any_large_ ? (large_ + Exact(sum_) + Exact(lost_)).value() : sum_ + lost_;

@@ -152,12 +152,12 @@ inline FeatureTable token_features(const KnownSegments& known, Part part, const 
 // Features of whole segments: cells of the data against the segments that occur.
 inline FeatureTable cell_features(const KnownSegments& known, int64_t attributes, double least) {
   PairCounter pairs(attributes);
-  const DataView& data = known.data;
+  const CellsView& cells = known.data.cells[0];
   known.each([&](int64_t b, int64_t start, int64_t stop, const std::vector<int32_t>& matched) {
-    for (int64_t e = data.cell_offsets[b]; e < data.cell_offsets[b + 1]; ++e)
-      if (data.cell_start[e] == start && data.cell_length[e] == stop - start)
+    for (int64_t e = cells.offsets[b]; e < cells.offsets[b + 1]; ++e)
+      if (cells.start[e] == start && cells.length[e] == stop - start)
         for (const int32_t z : matched)
-          if (known.automaton.pattern_length(z) == 1) pairs.add(data.cell_ids[e], z, data.cell_values[e]);
+          if (known.automaton.pattern_length(z) == 1) pairs.add(cells.ids[e], z, cells.values[e]);
   });
   return pairs.finish(least);
 }

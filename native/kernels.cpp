@@ -111,6 +111,47 @@ void exp_array(const double* x, int64_t n, double* out) {
   for (int64_t i = whole; i < n; ++i) out[i] = buffer[i - whole];
 }
 
+bool in_range(const double* x, int64_t n, double limit) {
+  Vec out = splat(0.0);  // NaN is not below anything
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Vec y = load(x + i);
+    out = max(out, select_greater(splat(limit), max(y, splat(0.0) - y), splat(0.0), splat(1.0)));
+  }
+  bool fits = horizontal_max(out) == 0.0;
+  for (; i < n; ++i) fits = fits && std::abs(x[i]) < limit;
+  return fits;
+}
+
+void finite_range(const double* x, int64_t n, double& greatest, double& least) {
+  Vec most = splat(-kInfinity), fewest = splat(kInfinity);
+  const auto see = [&](Vec y) {
+    most = max(most, y);
+    fewest = min(fewest, select_greater(y, splat(-kInfinity), y, splat(kInfinity)));
+  };
+  const int64_t whole = n / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) see(load(x + i));
+  if (whole < n) {
+    double buffer[kLanes];
+    for (int64_t i = 0; i < kLanes; ++i) buffer[i] = whole + i < n ? x[whole + i] : -kInfinity;
+    see(load(buffer));
+  }
+  greatest = horizontal_max(most);
+  least = horizontal_min(fewest);
+}
+
+void exp_over(double* x, int64_t n, double k) {
+  // ln 2 in two parts: the product with the first is exact
+  const Vec high = splat(k * 0x1.62e42feep-1), low = splat(k * 0x1.a39ef35793c76p-33);
+  const int64_t whole = n / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes) store(x + i, exp(load(x + i) - high - low));
+  if (whole == n) return;
+  double buffer[kLanes] = {};
+  for (int64_t i = whole; i < n; ++i) buffer[i - whole] = x[i];
+  store(buffer, exp(load(buffer) - high - low));
+  for (int64_t i = whole; i < n; ++i) x[i] = buffer[i - whole];
+}
+
 constexpr Kernels table = {
     SCANSION_STRING(SCANSION_ISA),
     exponentiate_transition,
@@ -137,6 +178,9 @@ constexpr Kernels table = {
     dot,
     subtract,
     exp_array,
+    in_range,
+    finite_range,
+    exp_over,
 };
 
 }  // namespace

@@ -49,7 +49,11 @@ struct Kernels {
   double (*most)(const double* x, int64_t n);  // the greatest, -inf of none
   double (*dot)(const double* a, const double* b, int64_t n);
   void (*subtract)(const double* a, const double* b, int64_t n, double* out);  // out (n,) = a - b
-  void (*exp_array)(const double* x, int64_t n, double* out);  // for tests of the exponential
+  void (*exp_array)(const double* x, int64_t n, double* out);
+  bool (*in_range)(const double* x, int64_t n, double limit);  // |x| < limit, all of them
+  // the greatest and the least of the numbers above -inf; of none, -inf and inf
+  void (*finite_range)(const double* x, int64_t n, double& greatest, double& least);
+  void (*exp_over)(double* x, int64_t n, double k);  // x (n,) = e^x / 2^k, for a whole k that makes this at most 1
 };
 
 const Kernels& kernels_baseline();

@@ -6,7 +6,7 @@
 //   down_f(s u)  = first_f ( sum_v up_f(s v) A(s, v, u) + down_{f-1}(s) I(s, u) ),   before(j) = down_L
 // at j = i the parent begins: down_0 = 1 and nothing comes from the left. The event at j happens at one level f: all
 // below it end, f makes a transition, all below begin. Summing out level by level costs |layer f| S_f per level, never
-// |stacks|^2. Without free levels (L = 1) this is the recursion of models.md, section 2. Backwards:
+// |stacks|^2. Without free levels (L = 1) this is the recursion of docs/notation.md, section 2. Backwards:
 //   ahead(t, s)  = sum_j W(t, j, s) rest(j, s)
 //   bd_L = ahead(j),  x_f = first_f bd_f,  bd_{f-1}(s) = sum_u I(s, u) x_f(s u)
 //   bu_0 = outside(j),  bu_f(s v) = sum_u A(s, v, u) x_f(s u) + last_{f-1} bu_{f-1}(s) E(s, v),   rest(j) = bu_L
@@ -154,38 +154,66 @@ inline bool nested_begin(const NestedRun& r, int64_t n, const int64_t* up_bound)
   return settle(row, r.layers[L].size, bound > kNoLoss, r.before_k[n], r.before_low[n]) >= 0;
 }
 
+template <int NV>
+inline void sum_terms_block(const NestedTerm* terms, int64_t count, int64_t top, int64_t s, double* out) {
+  Vec sum[NV];
+  for (int k = 0; k < NV; ++k) sum[k] = splat(0.0);
+  for (int64_t i = 0; i < count; ++i) {
+    const Vec f = splat(two_to(static_cast<int>(terms[i].exponent - top)));
+    for (int k = 0; k < NV; ++k)
+      sum[k] = muladd(load(terms[i].row + s + k * kLanes) * f, load(terms[i].child + s + k * kLanes), sum[k]);
+  }
+  for (int k = 0; k < NV; ++k) store(out + s + k * kLanes, sum[k]);
+}
+
+// The terms of one sum, in the run's scratch.
+struct NestedSum {
+  const NestedRun& r;
+  int64_t count = 0, top = kDeadRow, least = INT64_MAX;  // largest exponent, least one of a product
+  int64_t bottom = INT64_MAX;                            // least exponent
+  int64_t deepest = INT64_MAX;                           // least exponent of a child
+
+  // row * 2^before times the child at this cell
+  void add(const double* row, int64_t before, int64_t low, int64_t cell) {
+    const int64_t child = r.child_exponent[cell], exponent = before + child;
+    low += r.child_low[cell];
+    deepest = child < deepest ? child : deepest;
+    r.terms[count++] = {row, r.child + cell * r.stride, exponent};
+    top = exponent > top ? exponent : top;
+    bottom = exponent < bottom ? exponent : bottom;
+    least = exponent + low < least ? exponent + low : least;
+  }
+  // out (stride,) = the sum; k: its exponent, low: as in settle. False: give up.
+  bool finish(double* out, int64_t& k, int64_t& low) {
+    k = top;
+    if (count == 0) return true;
+    if (bottom - top < -1000) {  // some terms vanish
+      int64_t kept = 0;
+      for (int64_t i = 0; i < count; ++i)
+        if (r.terms[i].exponent - top >= -1000) r.terms[kept++] = r.terms[i];
+      count = kept;
+    }
+    for (int64_t i = 0; deepest < kDeepest && i < count; ++i)
+      if (r.child_exponent[(r.terms[i].child - r.child) / r.stride] < kDeepest) return false;
+    int64_t s = 0;
+    for (; s + 4 * kLanes <= r.stride; s += 4 * kLanes) sum_terms_block<4>(r.terms, count, top, s, out);
+    for (; s + 2 * kLanes <= r.stride; s += 2 * kLanes) sum_terms_block<2>(r.terms, count, top, s, out);
+    for (; s < r.stride; s += kLanes) sum_terms_block<1>(r.terms, count, top, s, out);
+    return settle(out, r.layers[r.depth].size, least - top >= kNoLoss, k, low) >= 0;
+  }
+};
+
 // after(n): all children that end at n; false: give up
 inline bool nested_children(const NestedRun& r, int64_t n) {
-  const int64_t j = r.start + n, W = r.stride, furthest = n < r.reach ? n : r.reach;
-  int64_t top = kDeadRow;
+  const int64_t j = r.start + n, furthest = n < r.reach ? n : r.reach;
+  NestedSum sum{r};
   for (int64_t m = 1; m <= furthest; ++m) {
-    const int64_t t = j - m, cell = r.cells[t] + m - 1;
-    if (r.before_k[n - m] == kDeadRow || cell >= r.cells[t + 1]) continue;
-    const int64_t k = r.child_exponent[cell * r.parents];
-    if (k == kDeadRow) continue;
-    const int64_t e = r.before_k[n - m] + k;
-    top = e > top ? e : top;
+    const int64_t t = j - m, cell = r.cells[t] + m - 1, before = r.before_k[n - m];
+    if (before == kDeadRow || cell >= r.cells[t + 1]) continue;
+    if (r.child_exponent[cell] != kDeadRow)
+      sum.add(r.before + (n - m) * r.stride, before, r.before_low[n - m], cell);
   }
-  r.after_k[n] = top;
-  if (top == kDeadRow) return true;
-  double* out = r.after + n * W;
-  for (int64_t s = 0; s < W; s += kLanes) store(out + s, splat(0.0));
-  bool lossless = true;
-  for (int64_t m = 1; m <= furthest; ++m) {
-    const int64_t t = j - m, cell = r.cells[t] + m - 1;
-    if (r.before_k[n - m] == kDeadRow || cell >= r.cells[t + 1]) continue;
-    const int64_t k = r.child_exponent[cell * r.parents];
-    if (k == kDeadRow) continue;
-    const int64_t e = r.before_k[n - m] + k - top;
-    if (e + r.before_low[n - m] + r.child_low[cell * r.parents] < kNoLoss) lossless = false;
-    if (e < -1000) continue;
-    if (k < kDeepest) return false;
-    const Vec f = splat(two_to(static_cast<int>(e)));
-    const double* w = r.child + cell * r.child_stride;
-    const double* b = r.before + (n - m) * W;
-    for (int64_t s = 0; s < W; s += kLanes) store(out + s, muladd(load(b + s) * f, load(w + s), load(out + s)));
-  }
-  return settle(out, r.layers[r.depth].size, lossless, r.after_k[n], r.after_low[n]) >= 0;
+  return sum.finish(r.after + n * r.stride, r.after_k[n], r.after_low[n]);
 }
 
 // Fills before, after and ends. False: use log space.
@@ -194,7 +222,7 @@ inline bool nested_forward(const NestedRun& r) {
   int64_t bounds[64];
   for (int64_t n = 0; n <= r.longest; ++n) {
     const int64_t j = r.start + n;
-    r.ends[n] = -kInfinity;
+    r.ends[n] = 0.0;
     r.ends_k[n] = 0;
     r.before_k[n] = r.after_k[n] = kDeadRow;
     if (n > 0) {
@@ -205,7 +233,7 @@ inline bool nested_forward(const NestedRun& r) {
       if (may_end(r, j, r.level)) {
         const double mass = r.up[0][0];
         if (!(mass > kTiny) && (mass > 0.0 || bounds[0] <= kNoLoss)) return false;
-        r.ends[n] = std::log(mass);
+        r.ends[n] = mass;
         r.ends_k[n] = r.up_k[0];
       }
     }
@@ -251,9 +279,9 @@ inline int64_t nested_rest_down(const NestedRun& r, int64_t n, const int64_t* x_
   const int64_t j = r.start + n, L = r.depth;
   int64_t bound = 0;
   r.bu_k[0] = kDeadRow;
-  if (r.outside[n] > -kInfinity) {
-    const int64_t k = static_cast<int64_t>(std::floor(r.outside[n] / kLn2));
-    r.bu[0][0] = std::exp(r.outside[n] - static_cast<double>(k) * kLn2);
+  if (r.outside[n] > 0.0) {
+    int k;
+    r.bu[0][0] = std::frexp(r.outside[n], &k);
     r.bu_k[0] = k + r.outside_k[n];
   }
   for (int64_t f = 1; f <= layers; ++f) {
@@ -305,34 +333,16 @@ inline int64_t nested_rest_down(const NestedRun& r, int64_t n, const int64_t* x_
 
 // ahead(n): all children that begin at n; false: give up
 inline bool nested_ahead(const NestedRun& r, int64_t n) {
-  const int64_t t = r.start + n, W = r.stride;
+  const int64_t t = r.start + n;
   int64_t furthest = r.cells[t + 1] - r.cells[t];
   if (furthest > r.longest - n) furthest = r.longest - n;
-  int64_t top = kDeadRow;
-  const int64_t* child_k = r.child_exponent + r.cells[t] * r.parents;
+  NestedSum sum{r};
   for (int64_t m = 1; m <= furthest; ++m) {
-    const int64_t k = child_k[(m - 1) * r.parents];
-    if (k == kDeadRow || r.rest_k[n + m] == kDeadRow) continue;
-    top = r.rest_k[n + m] + k > top ? r.rest_k[n + m] + k : top;
+    const int64_t cell = r.cells[t] + m - 1, rest = r.rest_k[n + m];
+    if (r.child_exponent[cell] != kDeadRow && rest != kDeadRow)
+      sum.add(r.rest + (n + m) * r.stride, rest, r.rest_low[n + m], cell);
   }
-  r.ahead_k[n] = top;
-  if (top == kDeadRow) return true;
-  double* out = r.ahead + n * W;
-  for (int64_t s = 0; s < W; s += kLanes) store(out + s, splat(0.0));
-  bool lossless = true;
-  for (int64_t m = 1; m <= furthest; ++m) {
-    const int64_t cell = r.cells[t] + m - 1, k = r.child_exponent[cell * r.parents];
-    if (k == kDeadRow || r.rest_k[n + m] == kDeadRow) continue;
-    const int64_t e = r.rest_k[n + m] + k - top;
-    if (e + r.rest_low[n + m] + r.child_low[cell * r.parents] < kNoLoss) lossless = false;
-    if (e < -1000) continue;
-    if (k < kDeepest) return false;
-    const Vec f = splat(two_to(static_cast<int>(e)));
-    const double* w = r.child + cell * r.child_stride;
-    const double* b = r.rest + (n + m) * W;
-    for (int64_t s = 0; s < W; s += kLanes) store(out + s, muladd(load(b + s) * f, load(w + s), load(out + s)));
-  }
-  return settle(out, r.layers[r.depth].size, lossless, r.ahead_k[n], r.ahead_low[n]) >= 0;
+  return sum.finish(r.ahead + n * r.stride, r.ahead_k[n], r.ahead_low[n]);
 }
 
 // out[i] = u * v[i] * w[i] * 2^k (v null: one), every product at most about one however large k is
@@ -474,17 +484,19 @@ inline bool nested_backward(const NestedRun& r) {
     int64_t furthest = r.cells[t + 1] - r.cells[t];
     if (furthest > N - n) furthest = N - n;
     for (int64_t m = 1; m <= furthest; ++m) {
-      const int64_t cell = r.cells[t] + m - 1, ck = r.child_exponent[cell * r.parents];
+      const int64_t cell = r.cells[t] + m - 1, ck = r.child_exponent[cell];
       if (ck == kDeadRow || r.rest_k[n + m] == kDeadRow) continue;
       const int64_t k = r.before_k[n] + ck + r.rest_k[n + m];
       if (k < -1060 || k > 3000) continue;
       const double* b = r.before + n * W;
-      const double* w = r.child + cell * r.child_stride;
+      const double* w = r.child + cell * W;
       const double* e = r.rest + (n + m) * W;
       double* out = r.segments + cell * r.states[L];
       if (k <= 900) {
-        const double f = k < -1000 ? 0x1p-1000 * two_to(static_cast<int>(k + 1000)) : two_to(static_cast<int>(k));
-        for (int64_t s = 0; s < width; ++s) out[leaf.state[s]] += b[s] * f * w[s] * e[s];
+        // at most 1 / w, which is far from overflow where the row of children is not done in log space
+        const Vec f = splat(k < -1000 ? 0x1p-1000 * two_to(static_cast<int>(k + 1000)) : two_to(static_cast<int>(k)));
+        double* sum = r.stacks + cell * W;
+        for (int64_t s = 0; s < W; s += kLanes) store(sum + s, muladd(load(b + s) * f, load(e + s), load(sum + s)));
       } else {
         const int a = static_cast<int>(k / 3), c = static_cast<int>(k) - 2 * a;
         for (int64_t s = 0; s < width; ++s)

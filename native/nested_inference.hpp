@@ -4,10 +4,12 @@
 //
 // What passes between blocks is log D(i, j) of the timed levels going up, and posteriors of their segments going down:
 // the outside weight of a segment, over Z, is its posterior over D. Memory: (cells of timed levels) x (states, twice, and
-// stacks of the block above), and 4 rows of stacks per position of the longest run.
+// stacks of the block above), and 4 rows of stacks per position of the longest run. Runs of the inside that fit into
+// some megabytes more are not made again for the outside.
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include "nested_log.hpp"
 
@@ -39,9 +41,9 @@ void nested_inside(const NestedModel& model, const NestedView& view, NestedTable
   for (int64_t b = static_cast<int64_t>(model.blocks().size()) - 1; b >= 1; --b) {
     const int64_t d = model.blocks()[b].top, S = model.size(d);
     const NestedCells& cells = tables.cells[d];
-    for (int64_t t = 0; t < view.length; ++t) {
-      auto* value = tables.value[d].data() + cells.first[t] * S;
-      for (int64_t p = 0; p < S; ++p) {
+    for (int64_t p = 0; p < S; ++p) {  // what a parent's runs read is a part of the whole
+      for (int64_t t = 0; t < view.length; ++t) {
+        auto* value = tables.value[d].data() + cells.first[t] * S;
         int64_t longest = cells.extent(t);
         while (longest > 0 && !possible(Ring::score(value[(longest - 1) * S + p]))) --longest;
         if (longest == 0) continue;
@@ -139,6 +141,7 @@ class NestedInference {
     view_ = &view;
     escaped_ = lost_ = exact_ready_ = false;
     kept_ = {-1, -1, -1};
+    keep(backward);
     answer.log_partition = 0.0;
     answer.escaped = false;
     if (view.length == 0) return;
@@ -162,19 +165,23 @@ class NestedInference {
       const double q = std::exp(gap(root[p], log_z));
       for (int64_t t = 0; answer.labels[0] && t < T; ++t) answer.labels[0][t * S + p] = q;
       if (!(q > 0.0)) continue;
+      open_stacks(0, p);
       outside(0, 0, T, p, [&](int64_t n) { return n == T ? q : 0.0; }, answer);
+      close_stacks(0, p);
     }
     if (answer.boundaries[0]) answer.boundaries[0][T - 1] = 1.0;
     for (size_t b = 1; b < blocks.size(); ++b) {
       const int64_t d = blocks[b].top, Sd = model_.size(d);
-      for (int64_t t = 0; t < T; ++t) {
-        const double* q = posterior_[d].data() + cells(d).first[t] * Sd;
-        for (int64_t p = 0; p < Sd; ++p) {
+      for (int64_t p = 0; p < Sd; ++p) {
+        open_stacks(b, p);
+        for (int64_t t = 0; t < T; ++t) {
+          const double* q = posterior_[d].data() + cells(d).first[t] * Sd;
           int64_t longest = cells(d).extent(t);
           while (longest > 0 && !(q[(longest - 1) * Sd + p] > 0.0)) --longest;
           if (longest == 0) continue;
           outside(b, t, longest, p, [&](int64_t n) { return q[(n - 1) * Sd + p]; }, answer);
         }
+        close_stacks(b, p);
       }
     }
     close(answer);
@@ -195,11 +202,11 @@ class NestedInference {
   }
 
  private:
-  // rows of children of one block: their weights with all free levels, for each parent state
+  // Rows of children of one block: their weights with all free levels, one parent state after another.
   struct Children {
     bool ready = false;
-    std::vector<double> weight;
-    std::vector<int64_t> exponent, low;
+    std::vector<double> weight;          // by parent (cells, stride)
+    std::vector<int64_t> exponent, low;  // by parent (cells,)
   };
 
   const NestedCells& cells(int64_t g) const { return (exact_ ? exact_tables_.cells : tables_.cells)[g]; }
@@ -212,17 +219,15 @@ class NestedInference {
     if (!tables_.tame || !fixed_.tame() || !own_.tame()) return false;
     for (auto& c : children_) c.ready = false;
     nested_inside(model_, view, tables_, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
-      if (lost_)
-        ends_.assign(static_cast<size_t>(longest + 1), kMinusInfinity);
-      else
-        forward(b, t, longest, p);
-      return ends_.data();
+      if (!lost_) return inside_ends(b, t, longest, p);
+      log_ends_.assign(static_cast<size_t>(longest + 1), kMinusInfinity);
+      return static_cast<const double*>(log_ends_.data());
     });
     for (int64_t p = 0; p < model_.size(0) && tables_.tame && !lost_; ++p) {
       const Exact own = view.root(p);
       if (!own.possible()) continue;
       if (forward(0, 0, view.length, p))
-        root[p] = own + Exact(log_ends_[view.length]) + powers_of_two(ends_k_[view.length]);
+        root[p] = own + Exact(std::log(run_.ends[view.length])) + powers_of_two(run_.ends_k[view.length]);
       else
         root[p] = log_rows_.total(view);
     }
@@ -260,18 +265,18 @@ class NestedInference {
       for (int64_t m = 1; m <= cells.extent(t); ++m) {
         const int64_t cell = cells.first[t] + m - 1;
         const double* child = value.data() + cell * S;
-        double* row = out.weight.data() + cell * block.child_stride;
         for (int64_t p = 0; p < P; ++p) {
           const NestedStacks& s = block.stacks[p];
           const int32_t* state = s.layers[L].state;
+          double* row = out.weight.data() + cells.count() * s.offset + cell * s.stride;
           for (int64_t c = 0; c < s.width; ++c) {
             double x = child[state[c]];
             if (L > 1) x += within[s.offset + c] += free[(t + m - 1) * block.child_stride + s.offset + c];
-            row[s.offset + c] = x;
+            row[c] = x;
           }
-          int64_t &k = out.exponent[cell * P + p], &low = out.low[cell * P + p];
-          if (!NestedWeights::exponentiate_row(row + s.offset, s.width, k, low)) k = kDeadRow;
-          std::fill(row + s.offset + s.width, row + s.offset + s.stride, 0.0);
+          int64_t &k = out.exponent[p * cells.count() + cell], &low = out.low[p * cells.count() + cell];
+          if (!NestedWeights::exponentiate_row(row, s.width, k, low)) k = kDeadRow;
+          std::fill(row + s.width, row + s.stride, 0.0);
         }
       }
     }
@@ -311,11 +316,10 @@ class NestedInference {
     r.high = view_->high;
     r.cells = tables_.cells[block.bottom].first.data();
     r.reach = tables_.cells[block.bottom].longest;
-    r.child = children_[b].weight.data() + s.offset;
-    r.child_stride = block.child_stride;
-    r.child_exponent = children_[b].exponent.data() + parent;
-    r.child_low = children_[b].low.data() + parent;
-    r.parents = model_.size(block.top);
+    const int64_t cells = tables_.cells[block.bottom].count();
+    r.child = children_[b].weight.data() + cells * s.offset;
+    r.child_exponent = children_[b].exponent.data() + cells * parent;
+    r.child_low = children_[b].low.data() + cells * parent;
     double** const rows_of[] = {&r.before, &r.after, &r.rest, &r.ahead};
     int64_t** const exponents_of[] = {&r.before_k, &r.after_k, &r.rest_k, &r.ahead_k};
     int64_t** const lows_of[] = {&r.before_low, &r.after_low, &r.rest_low, &r.ahead_low};
@@ -329,7 +333,7 @@ class NestedInference {
     }
     for (auto* list : {&ends_, &log_ends_, &outside_}) grow(*list, rows);
     for (auto* list : {&ends_k_, &outside_k_}) grow(*list, rows);
-    r.ends = log_ends_.data();
+    r.ends = ends_.data();
     r.outside = outside_.data();
     r.ends_k = ends_k_.data();
     r.outside_k = outside_k_.data();
@@ -347,6 +351,8 @@ class NestedInference {
     }
     grow(row_, wide);
     r.row = row_.data();
+    grow(terms_, r.reach);
+    r.terms = terms_.data();
   }
 
   template <class T>
@@ -358,25 +364,96 @@ class NestedInference {
     return NestedOutside<double>(model_, *view_, model_.blocks()[b], tables_);
   }
 
-  // fills ends_; true: in linear space
+  // A run of the inside that is there when the outside needs it: rows 0..N of before and after, and its ends.
+  struct KeptRun {
+    int64_t longest = -1;  // N; -1: not kept
+    int64_t at = 0;        // of its numbers among the kept ones
+  };
+  static constexpr int64_t kMostKept = int64_t{1} << 20;  // numbers, both of rows and of exponents
+
+  // forgets all runs; backward: those to come are wanted again
+  void keep(bool backward) {
+    runs_.resize(model_.blocks().size());
+    for (size_t b = 1; b < runs_.size(); ++b) {
+      const int64_t runs = backward ? view_->length * model_.size(model_.blocks()[b].top) : 0;
+      runs_[b].assign(static_cast<size_t>(runs), {});
+    }
+    room_ = backward && runs_.size() > 1 ? kMostKept : 0;
+    if (room_ && !kept_rows_) kept_rows_.reset(new double[kMostKept]);
+    if (room_ && !kept_exponents_) kept_exponents_.reset(new int64_t[kMostKept]);
+  }
+  KeptRun* kept_run(int64_t b, int64_t start, int64_t parent) {
+    const int64_t i = start * model_.size(model_.blocks()[b].top) + parent;
+    return b > 0 && i < static_cast<int64_t>(runs_[b].size()) ? &runs_[b][i] : nullptr;
+  }
+  // the rows of the run that is set up stand with the kept ones
+  void place(const KeptRun& kept) {
+    const int64_t rows = kept.longest + 1, W = run_.stride;
+    double* x = kept_rows_.get() + kept.at;
+    int64_t* k = kept_exponents_.get() + kept.at;
+    run_.before = x;
+    run_.after = x + rows * W;
+    run_.ends = x + 2 * rows * W;
+    run_.before_k = k;
+    run_.after_k = k + rows;
+    run_.before_low = k + 2 * rows;
+    run_.after_low = k + 3 * rows;
+    run_.ends_k = k + 4 * rows;
+  }
+
+  // (N + 1,) log of the weight inside a parent, by its end
+  const double* inside_ends(int64_t b, int64_t start, int64_t longest, int64_t parent) {
+    const bool linear = forward(b, start, longest, parent);
+    if (!linear) return log_rows_.whole_ends();
+    constexpr double ln2 = 0.693147180559945309417;
+    for (int64_t n = 0; n <= longest; ++n)
+      log_ends_[n] = std::log(run_.ends[n]) + static_cast<double>(run_.ends_k[n]) * ln2;
+    return log_ends_.data();
+  }
+
+  // the rows of a run, in linear space; false: in log space, in log_rows_
   bool forward(int64_t b, int64_t start, int64_t longest, int64_t parent) {
     const std::array<int64_t, 3> key = {b, start, parent};
     if (key == kept_ && run_.longest == longest) return true;
     set_up(b, start, longest, parent);
+    KeptRun* kept = kept_run(b, start, parent);
+    bool done = kept && kept->longest >= longest;
+    const int64_t size = (longest + 1) * std::max<int64_t>(2 * run_.stride + 1, 5);
+    if (!done && kept && kept->longest < 0 && size <= room_) {
+      *kept = {longest, kMostKept - room_};
+      room_ -= size;
+    }
+    if (kept && kept->longest >= longest) place(*kept);
     kept_ = {-1, -1, -1};
-    if (kernels().nested_forward(run_)) {
+    done = done || kernels().nested_forward(run_);
+    if (done) {
       kept_ = key;
-      constexpr double ln2 = 0.693147180559945309417;
-      for (int64_t n = 0; n <= longest; ++n) ends_[n] = log_ends_[n] + static_cast<double>(ends_k_[n]) * ln2;
       return true;
     }
+    if (kept) kept->longest = -1;
     escaped_ = true;
     NestedOutside<double> log = log_run(b);
     log.forward(start, longest, parent, log_rows_);
     lost_ = lost_ || log.lost();
-    const double* ends = log_rows_.whole_ends();
-    std::copy(ends, ends + longest + 1, ends_.begin());
     return false;
+  }
+
+  // Posteriors of the children of one parent state, by stack: zeros, and into those of the segments. Exact runs need none.
+  void open_stacks(int64_t b, int64_t parent) {
+    if (exact_) return;
+    const NestedBlock& block = model_.blocks()[b];
+    stacks_.assign(static_cast<size_t>(tables_.cells[block.bottom].count() * block.stacks[parent].stride), 0.0);
+  }
+  void close_stacks(int64_t b, int64_t parent) {
+    if (exact_ || !children_[b].ready) return;
+    const NestedBlock& block = model_.blocks()[b];
+    const NestedStacks& s = block.stacks[parent];
+    const int64_t cells = tables_.cells[block.bottom].count(), S = model_.size(block.bottom);
+    const int32_t* state = s.layers[block.depth()].state;
+    const double* weight = children_[b].weight.data() + cells * s.offset;
+    for (int64_t cell = 0; cell < cells; ++cell)
+      for (int64_t c = 0; c < s.width; ++c)
+        posterior_[block.bottom][cell * S + state[c]] += stacks_[cell * s.stride + c] * weight[cell * s.stride + c];
   }
 
   template <class Posterior>
@@ -403,10 +480,11 @@ class NestedInference {
     if (linear) {
       for (int64_t n = 1; n <= longest; ++n) {
         const double q = posterior(n);
-        outside_[n] = q > 0.0 ? std::log(q) - log_ends_[n] : kMinusInfinity;
-        outside_k_[n] = -ends_k_[n];
+        outside_[n] = q > 0.0 ? q / run_.ends[n] : 0.0;
+        outside_k_[n] = -run_.ends_k[n];
       }
       run_.segments = sink_.segments;
+      run_.stacks = stacks_.data();
       run_.starts = sink_.starts.data();
       run_.stops = sink_.stops.data();
       run_.transit_e = sink_.transit.data();
@@ -493,14 +571,19 @@ class NestedInference {
   NestedRows<LogSum<Exact>> exact_rows_;
   std::vector<int64_t> states_;
   std::vector<NestedTable> layer_tables_[5];
-  std::vector<double> rows_[4], ends_, log_ends_, outside_, layer_rows_[5], row_;
+  std::vector<double> rows_[4], ends_, log_ends_, outside_, layer_rows_[5], row_, stacks_;
   std::vector<int64_t> exponents_[4], lows_[4], ends_k_, outside_k_, layer_exponents_[5];
   std::vector<double*> layer_pointers_[5];
-  std::array<int64_t, 3> kept_ = {-1, -1, -1};
-  bool escaped_ = false;      // some run did not stay in linear space
-  bool lost_ = false;         // doubles had not the digits
-  bool exact_ = false;        // so that the sequence is done in exact numbers
-  bool exact_ready_ = false;  // exact_tables_ are filled
+  std::vector<NestedTerm> terms_;
+  std::array<int64_t, 3> kept_ = {-1, -1, -1};  // the run that is set up: block, start, parent
+  std::vector<std::vector<KeptRun>> runs_;       // by block: (T, parents)
+  std::unique_ptr<double[]> kept_rows_;          // (kMostKept,)
+  std::unique_ptr<int64_t[]> kept_exponents_;    // (kMostKept,)
+  int64_t room_ = 0;                             // of kMostKept
+  bool escaped_ = false;                         // some run did not stay in linear space
+  bool lost_ = false;                            // doubles had not the digits
+  bool exact_ = false;                           // so that the sequence is done in exact numbers
+  bool exact_ready_ = false;                     // exact_tables_ are filled
 };
 
 }  // namespace scansion

@@ -182,6 +182,14 @@ void free_within(const NestedModel& model, const NestedView& view, const NestedB
 // Whether doubles can add the scores: none is so large that one which fell far behind could come back. Of the levels, and
 // of the cliques between them.
 inline double most_of(const double* x, int64_t n) { return x ? kernels().most(x, n) : kMinusInfinity; }
+// of rows (rows, size) that lie stride apart, or of the one row that all share (stride 0)
+inline double most_of(const double* x, int64_t rows, int64_t stride, int64_t size) {
+  if (!stride) rows = std::min<int64_t>(rows, 1);
+  if (stride == size) return most_of(x, rows * size);
+  double most = kMinusInfinity;
+  for (int64_t r = 0; r < rows; ++r) most = std::max(most, most_of(x ? x + r * stride : x, size));
+  return most;
+}
 
 inline bool levels_are_tame(const NestedModel& model, const NestedView& view, const std::vector<NestedCells>& cells) {
   const int64_t T = view.length;
@@ -190,9 +198,9 @@ inline bool levels_are_tame(const NestedModel& model, const NestedView& view, co
       const NestedLevel& v = view.levels[g];
       const int64_t S = v.states;
       const double longest = static_cast<double>(cells[block.bottom].longest);
-      if (!(most_of(v.start, (v.start_stride ? T : 1) * S) <= kTame && most_of(v.length, v.longest * S) <= kTame &&
-            most_of(v.stop, (v.stop_stride ? T : 1) * S) <= kTame && most_of(v.spans, T * v.spans_stride * S) <= kTame &&
-            most_of(v.inside, T * S) * longest <= kFar))
+      if (!(most_of(v.start, T, v.start_stride, S) <= kTame && most_of(v.length, v.longest * S) <= kTame &&
+            most_of(v.stop, T, v.stop_stride, S) <= kTame && most_of(v.spans, T * v.spans_stride * S) <= kTame &&
+            most_of(v.inside, T, v.inside_stride, S) * longest <= kFar))
         return false;
     }
   return true;  // the root's own scores are added in exact numbers
@@ -200,7 +208,7 @@ inline bool levels_are_tame(const NestedModel& model, const NestedView& view, co
 
 inline bool cliques_are_tame(const NestedModel& model, const NestedView& view) {
   const auto tame = [](const NestedClique& c, int64_t rows, int64_t size) {
-    return most_of(c.scores, (c.stride ? rows : 1) * size) <= kTame;
+    return most_of(c.scores, rows, c.stride, size) <= kTame;
   };
   const int64_t T = view.length;
   for (int64_t g = 1; g < model.levels(); ++g) {
@@ -473,7 +481,7 @@ class NestedOutside : public NestedLogRun<LogSum<Number>> {
           const double q = shares_[h + 1];
           const int64_t v = s.state[f][first + h];
           up_p_[f][first + h] += q;
-          if (sink.transit[f].counts) sink.transit[f].counts[s.square[f][a] + h * ((size + 3) / 4 * 4) + k] += q;
+          if (sink.transit[f].counts) sink.transit[f].counts[s.square[f][a] + h * padded4(size) + k] += q;
           if (sink.transit[f].by_time) sink.transit[f].by_time[(((t - 1) * P + parent) * S + v) * S + u] += q;
         }
       }

@@ -11,6 +11,7 @@
 #include "exact.hpp"
 #include "kernels.hpp"
 #include "nested_views.hpp"
+#include "numeric.hpp"
 
 namespace scansion {
 
@@ -28,7 +29,7 @@ struct NestedLevel {
   const double* inside = nullptr;  // (T, S)
   const double* start = nullptr;   // (T, S) or (S,)
   const double* stop = nullptr;    // likewise
-  int64_t start_stride = 0, stop_stride = 0;
+  int64_t inside_stride = 0, start_stride = 0, stop_stride = 0;  // from row to row; 0: the same at every row
   const double* length = nullptr;  // (M, S)
   const double* spans = nullptr;   // (T, spans_stride, S)
   int64_t spans_stride = 0;
@@ -37,7 +38,7 @@ struct NestedLevel {
   // score of state s at position t, over and over within a segment
   double within(int64_t t, int64_t s) const {
     if (allowed && !allowed[t * states + s]) return kMinusInfinity;
-    return inside ? inside[t * states + s] : 0.0;
+    return inside ? inside[t * inside_stride + s] : 0.0;
   }
   double at_start(int64_t t, int64_t s) const { return start ? start[t * start_stride + s] : 0.0; }
   double at_stop(int64_t t, int64_t s) const { return stop ? stop[t * stop_stride + s] : 0.0; }
@@ -61,9 +62,15 @@ struct NestedView {
   bool may_move(int64_t j, int64_t level) const { return low[j - 1] <= level && level <= high[j - 1]; }
   // persistence of the root; of a sequence that is not empty
   Exact root(int64_t s) const {
+    const bool sums = levels[0].inside || levels[0].allowed;
     Exact inside;
-    for (int64_t t = 0; t < length; ++t) inside += Exact(levels[0].within(t, s));
+    for (int64_t t = 0; sums && t < length; ++t) inside += Exact(levels[0].within(t, s));
     return levels[0].span(0, length, s, inside);
+  }
+  // level g is that of single steps below a free one; zeros (S_{g-1},)
+  void set_steps(int64_t g, const double* zeros) {
+    levels[g].states = levels[g].longest = 1;
+    transit[g] = init[g] = end[g] = {zeros, 0};
   }
 };
 
@@ -73,6 +80,14 @@ struct NestedChildren {
   std::vector<int64_t> pair;    // (parents + 1,)
   std::vector<int32_t> kid;     // (pairs,)
   std::vector<int64_t> square;  // (parents + 1,) rows padded to whole vectors
+  std::vector<int32_t> rank;    // (parents, children) place among the parent's children, or -1
+
+  // where init and end of a pair stand, and the transition from v to u; -1: not possible
+  int64_t pair_of(int64_t p, int64_t u) const { return rank[p * children + u] < 0 ? -1 : pair[p] + rank[p * children + u]; }
+  int64_t square_of(int64_t p, int64_t v, int64_t u) const {
+    const int64_t i = rank[p * children + v], j = rank[p * children + u], n = pair[p + 1] - pair[p];
+    return i < 0 || j < 0 ? -1 : square[p] + i * padded4(n) + j;
+  }
 };
 
 // Stacks of one block under one parent state.
@@ -95,9 +110,17 @@ struct NestedBlock {
 
 class NestedModel {
  public:
-  // children: by level of the parents, (S_d, S_{d+1}); free: levels whose persistence is a plain sum over time steps
-  NestedModel(std::vector<int64_t> sizes, const std::vector<const uint8_t*>& children, std::vector<uint8_t> free)
-      : sizes_(std::move(sizes)), free_(std::move(free)), children_(sizes_.size()) {
+  // children: by level of the parents, (S_d, S_{d+1}); free: levels whose persistence is a plain sum over time steps. A
+  // bottom level that is free gets one more level of single steps below it.
+  NestedModel(std::vector<int64_t> sizes, std::vector<const uint8_t*> children, std::vector<uint8_t> free)
+      : sizes_(std::move(sizes)), free_(std::move(free)) {
+    const std::vector<uint8_t> ones(static_cast<size_t>(sizes_.back()), 1);
+    if (free_.back()) {
+      sizes_.push_back(1);
+      children.push_back(ones.data());
+      free_.push_back(0);
+    }
+    children_.resize(sizes_.size());
     for (size_t g = 1; g < sizes_.size(); ++g) {
       NestedChildren& c = children_[g];
       c.parents = sizes_[g - 1];
@@ -105,11 +128,14 @@ class NestedModel {
       c.pair = {0};
       c.square = {0};
       for (int64_t p = 0; p < c.parents; ++p) {
-        for (int64_t u = 0; u < c.children; ++u)
-          if (children[g - 1][p * c.children + u]) c.kid.push_back(static_cast<int32_t>(u));
+        for (int64_t u = 0; u < c.children; ++u) {
+          const bool child = children[g - 1][p * c.children + u];
+          c.rank.push_back(child ? static_cast<int32_t>(static_cast<int64_t>(c.kid.size()) - c.pair[p]) : -1);
+          if (child) c.kid.push_back(static_cast<int32_t>(u));
+        }
         const int64_t size = static_cast<int64_t>(c.kid.size()) - c.pair.back();
         c.pair.push_back(static_cast<int64_t>(c.kid.size()));
-        c.square.push_back(c.square.back() + size * ((size + 3) / 4 * 4));
+        c.square.push_back(c.square.back() + size * padded4(size));
       }
     }
     int64_t top = 0;
@@ -167,7 +193,7 @@ class NestedModel {
         s.widest = std::max(s.widest, s.layers[f].size);
       }
       s.width = s.layers[L].size;
-      s.stride = (s.width + 3) / 4 * 4;
+      s.stride = padded4(s.width);
       s.offset = out.child_stride;
       out.child_stride += s.stride;
       out.stacks.push_back(std::move(s));
@@ -192,23 +218,21 @@ struct NestedWeights {
     exponent.assign(static_cast<size_t>(rows), 0);
     low.assign(static_cast<size_t>(rows), 0);
     tame = true;
-    for (int64_t r = 0; r < rows; ++r) {
-      double* row = weight.data() + r * size;
-      tame = tame && kernels().most(row, size) <= kTame;
-      exponentiate_row(row, size, exponent[r], low[r]);
-      tame = tame && exponent[r] >= kDeepest;
-    }
+    for (int64_t r = 0; r < rows; ++r) exponentiate(weight.data() + r * size, size, r);
+  }
+
+  // row r, which may stand elsewhere
+  void exponentiate(double* row, int64_t size, int64_t r) {
+    tame = tame && kernels().most(row, size) <= kTame;
+    exponentiate_row(row, size, exponent[r], low[r]);
+    tame = tame && exponent[r] >= kDeepest;
   }
 
   // false: nothing but -inf. What lies below kDeepest is too deep for its digits; exponents end at +-kBottom.
   static bool exponentiate_row(double* row, int64_t size, int64_t& exponent, int64_t& low) {
     constexpr double ln2 = 0.693147180559945309417, bottom = static_cast<double>(kBottom);
-    double top = kMinusInfinity, least = -kMinusInfinity;
-    for (int64_t i = 0; i < size; ++i) {
-      top = row[i] > top ? row[i] : top;
-      const double y = row[i] > kMinusInfinity ? row[i] : -kMinusInfinity;
-      least = y < least ? y : least;
-    }
+    double top, least;
+    kernels().finite_range(row, size, top, least);
     exponent = 0;
     low = 0;
     if (!(top > kMinusInfinity)) {
@@ -218,9 +242,7 @@ struct NestedWeights {
     exponent = static_cast<int64_t>(std::ceil(std::clamp(top / ln2, -bottom, bottom)));
     const double k = static_cast<double>(exponent);
     low = static_cast<int64_t>(std::floor(std::max(least / ln2 - k, -bottom))) - 1;
-    // ln 2 in two parts: the product with the first is exact
-    for (int64_t i = 0; i < size; ++i) row[i] = (row[i] - k * 0x1.62e42feep-1) - k * 0x1.a39ef35793c76p-33;
-    kernels().exp_array(row, size, row);
+    kernels().exp_over(row, size, k);
     return true;
   }
 
@@ -253,27 +275,29 @@ inline NestedTable pair_weights(const NestedChildren& c, const NestedClique& giv
 // transitions, padded squares and their transposes
 inline NestedTable square_weights(const NestedChildren& c, const NestedClique& given, int64_t T, NestedWeights& out) {
   const int64_t size = c.square.back(), rows = given.stride ? std::max<int64_t>(T - 1, 0) : 1;
-  out.weight.assign(static_cast<size_t>(rows * size), kMinusInfinity);
+  out.weight.assign(static_cast<size_t>(rows * size), 0.0);
   out.transposed.assign(static_cast<size_t>(rows * size), 0.0);
+  out.exponent.resize(static_cast<size_t>(rows));
+  out.low.resize(static_cast<size_t>(rows));
+  out.tame = true;
+  std::vector<double> plain;  // one row without what pads it
   for (int64_t t = 0; t < rows; ++t) {
-    const double* scores = given.at(t);
-    double* row = out.weight.data() + t * size;
+    plain.clear();
     for (int64_t p = 0; p < c.parents; ++p) {
-      const int64_t n = c.pair[p + 1] - c.pair[p], width = (n + 3) / 4 * 4;
+      const int64_t n = c.pair[p + 1] - c.pair[p];
       const int32_t* kid = c.kid.data() + c.pair[p];
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j < n; ++j)
-          row[c.square[p] + i * width + j] = scores[(p * c.children + kid[i]) * c.children + kid[j]];
+      for (int64_t i = 0; i < n; ++i) {
+        const double* scores = given.at(t) + (p * c.children + kid[i]) * c.children;
+        for (int64_t j = 0; j < n; ++j) plain.push_back(scores[kid[j]]);
+      }
     }
-  }
-  out.exponentiate(rows, size);
-  for (int64_t t = 0; t < rows; ++t) {
-    const double* row = out.weight.data() + t * size;
-    double* flip = out.transposed.data() + t * size;
+    out.exponentiate(plain.data(), static_cast<int64_t>(plain.size()), t);
+    const double* from = plain.data();
     for (int64_t p = 0; p < c.parents; ++p) {
-      const int64_t n = c.pair[p + 1] - c.pair[p], width = (n + 3) / 4 * 4, at = c.square[p];
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t j = 0; j < n; ++j) flip[at + j * width + i] = row[at + i * width + j];
+      const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n);
+      double *to = out.weight.data() + t * size + c.square[p], *flip = out.transposed.data() + t * size + c.square[p];
+      for (int64_t i = 0; i < n; ++i, from += n)
+        for (int64_t j = 0; j < n; ++j) to[i * width + j] = flip[j * width + i] = from[j];
     }
   }
   return out.table(size, given.stride != 0);
@@ -283,7 +307,8 @@ inline NestedTable square_weights(const NestedChildren& c, const NestedClique& g
 inline NestedTable edge_weights(const double* given, int64_t stride, int64_t states, int64_t T, NestedWeights& out) {
   if (!given) return {};
   const int64_t rows = stride ? T : 1;
-  out.weight.assign(given, given + rows * states);
+  out.weight.resize(static_cast<size_t>(rows * states));
+  for (int64_t t = 0; t < rows; ++t) std::copy_n(given + t * stride, states, out.weight.data() + t * states);
   out.exponentiate(rows, states);
   return out.table(states, stride != 0);
 }

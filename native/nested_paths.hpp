@@ -12,12 +12,50 @@
 #include <random>
 #include <tuple>
 
+#include "batch.hpp"
 #include "nested_inference.hpp"
-#include "paths.hpp"
 
 namespace scansion {
 
-using Nesting = std::vector<Path>;  // by level, root first
+// The cliques of a configuration at the levels from 1 on: segment(g, i, j, s); init(g, t, p, u) where p begins at t;
+// transit(g, t, p, v, u) where u follows v, whose last position is t; end(g, t, p, u) where p's last position is t.
+template <class Segment, class Init, class Transit, class End>
+void each_clique(const Configuration& configuration, const Segment& segment, const Init& init, const Transit& transit, const End& end) {
+  for (size_t g = 1; g < configuration.size(); ++g) {
+    const Step* parent = configuration[g - 1].data();
+    for (const Step& step : configuration[g]) {
+      while (parent->stop <= step.start) ++parent;
+      segment(g, step.start, step.stop, step.label);
+      if (step.start == parent->start)
+        init(g, step.start, parent->label, step.label);
+      else
+        transit(g, step.start - 1, parent->label, (&step)[-1].label, step.label);
+      if (step.stop == parent->stop) end(g, step.stop - 1, parent->label, step.label);
+    }
+  }
+}
+
+// sum.add(x) for the scores of a configuration
+template <class Sum>
+void add_scores(const NestedView& v, const Configuration& configuration, Sum& sum) {
+  const auto segment = [&](size_t g, int64_t i, int64_t j, int64_t s) {
+    const NestedLevel& level = v.levels[g];
+    for (int64_t t = i; t < j; ++t) sum.add(level.within(t, s));
+    sum.add(level.at_start(i, s));
+    sum.add(level.at_stop(j - 1, s));
+    if (level.length) sum.add(level.length[(j - i - 1) * level.states + s]);
+    if (level.spans) sum.add(level.spans[(i * level.spans_stride + j - i - 1) * level.states + s]);
+  };
+  for (const Step& root : configuration[0]) segment(0, root.start, root.stop, root.label);
+  each_clique(
+      configuration, segment,
+      [&](size_t g, int64_t t, int64_t p, int64_t u) { sum.add(v.init[g].at(t)[p * v.levels[g].states + u]); },
+      [&](size_t g, int64_t t, int64_t p, int64_t w, int64_t u) {
+        const int64_t S = v.levels[g].states;
+        sum.add(v.transit[g].at(t)[(p * S + w) * S + u]);
+      },
+      [&](size_t g, int64_t t, int64_t p, int64_t u) { sum.add(v.end[g].at(t)[p * v.levels[g].states + u]); });
+}
 
 struct NestedNode {
   enum Kind : int32_t { kRoot, kParent, kAfter, kBefore };
@@ -48,15 +86,26 @@ class NestedGraph {
   using Number = typename Ring::Number;
   using Way = NestedWay<Number>;
 
-  NestedGraph(const NestedModel& model, const NestedView& view) : model_(model), view_(view) {
-    root_.assign(static_cast<size_t>(model.size(0)), Exact(kMinusInfinity));
-    fine_ = nested_log_inside(model, view, tables_, runs_, [&](NestedRows<Ring>& rows) {
-      root_[rows.parent] = rows.total(view);
+  // levels: those that configurations have; a level of single steps may be below them
+  NestedGraph(const NestedModel& model, const NestedView& view, int64_t levels)
+      : model_(model), view_(view), levels_(levels) {}
+  NestedGraph(const NestedGraph&) = delete;
+
+  const NestedModel& model() const { return model_; }
+  const NestedView& view() const { return view_; }
+  Configuration nothing() const { return Configuration(static_cast<size_t>(levels_)); }
+
+  // Fills the tables, before ways are asked for. False: digits were lost.
+  bool fill() {
+    if (!root_.empty()) return fine();
+    root_.assign(static_cast<size_t>(model_.size(0)), Exact(kMinusInfinity));
+    fine_ = nested_log_inside(model_, view_, tables_, runs_, [&](NestedRows<Ring>& rows) {
+      root_[rows.parent] = rows.total(view_);
       const auto key = std::make_tuple(int32_t{0}, int64_t{0}, static_cast<int32_t>(rows.parent));
       rows_[key] = std::make_unique<NestedRows<Ring>>(std::move(rows));
     });
+    return fine();
   }
-  NestedGraph(const NestedGraph&) = delete;
 
   // no digits were lost so far: what was found can be relied on
   bool fine() const {
@@ -83,9 +132,8 @@ class NestedGraph {
   }
 
   // the parts of a configuration in any order, as segments by level
-  Nesting nesting(std::vector<NestedRecord> records, int64_t levels) const {
-    Nesting out(static_cast<size_t>(levels));
-    if (view_.length == 0) return out;
+  Configuration configuration(std::vector<NestedRecord> records) const {
+    Configuration out = nothing();
     std::sort(records.begin(), records.end(), [](const NestedRecord& a, const NestedRecord& b) {
       return std::make_tuple(a.block, a.t, -a.kind) < std::make_tuple(b.block, b.t, -b.kind);  // changes come first
     });
@@ -101,7 +149,7 @@ class NestedGraph {
       int64_t at = r.stack;
       for (int64_t f = block.depth(); f >= 1; --f) {
         const int64_t g = block.top + f;
-        if (g < levels) {
+        if (g < levels_) {
           if (f == block.depth() || layer <= f)
             out[g].push_back({r.t, r.j, s.state[f][at]});
           else
@@ -232,6 +280,7 @@ class NestedGraph {
 
   const NestedModel& model_;
   const NestedView& view_;
+  int64_t levels_;
   NestedTables<Ring> tables_;
   std::vector<NestedLogRun<Ring>> runs_;
   std::vector<Exact> root_;  // by state: the weight of everything under it
@@ -373,37 +422,68 @@ std::vector<std::vector<NestedRecord>> nested_best(Graph& graph, int64_t k) {
   return found;
 }
 
-// use(graph) for a graph in doubles and, where these have not the digits, for one in exact numbers
+// use(graph), until it returns true: a graph in doubles and, where these have not the digits, one in exact numbers.
 template <template <class> class Ring, class Use>
-void on_nested(const NestedModel& model, const NestedView& view, const Use& use) {
+bool on_nested(const NestedModel& model, const NestedView& view, int64_t levels, const Use& use) {
   {
-    NestedGraph<Ring<double>> graph(model, view);
-    if (graph.fine()) use(graph);
-    if (graph.fine()) return;
+    NestedGraph<Ring<double>> graph(model, view, levels);
+    if (use(graph)) return true;
   }
-  NestedGraph<Ring<Exact>> graph(model, view);
-  use(graph);
+  NestedGraph<Ring<Exact>> graph(model, view, levels);
+  return use(graph);
 }
 
-// False: digits were lost.
+// The questions of batch.hpp. False: nothing was found, or digits were lost.
 template <class Number>
-bool nested_entropy_in(const NestedModel& model, const NestedView& view, double& out) {
+bool best_configuration(NestedGraph<Highest<Number>>& graph, Configuration& out) {
+  out = graph.nothing();
+  if (graph.view().length == 0) return true;
+  std::vector<NestedRecord> records;
+  const auto choose = [](const auto& ways) { return best_nested_way(ways); };
+  if (!graph.fill() || !nested_walk(graph, choose, records) || !graph.fine()) return false;
+  out = graph.configuration(records);
+  return true;
+}
+
+template <class Number>
+bool best_configurations(NestedGraph<Highest<Number>>& graph, int64_t k, std::vector<Configuration>& out) {
+  out.clear();
+  if (graph.view().length == 0) {
+    out.push_back(graph.nothing());
+    return true;
+  }
+  if (!graph.fill()) return false;
+  for (const auto& records : nested_best(graph, k)) out.push_back(graph.configuration(records));
+  return graph.fine();
+}
+
+// random: a seed
+template <class Number>
+bool random_configuration(NestedGraph<LogSum<Number>>& graph, const int64_t* random, Configuration& out) {
+  out = graph.nothing();
+  if (graph.view().length == 0) return true;
+  NestedDraw draw(*random);
+  std::vector<NestedRecord> records;
+  const auto choose = [&](const auto& ways) { return draw(ways); };
+  if (!graph.fill() || !nested_walk(graph, choose, records) || !graph.fine()) return false;
+  out = graph.configuration(records);
+  return true;
+}
+
+template <class Number>
+bool find_entropy(NestedGraph<LogSum<Number>>& graph, double& out) {
   using Ring = LogSumEntropy<Number>;
+  const NestedView& view = graph.view();
+  out = 0.0;
+  if (view.length == 0) return true;
   NestedTables<Ring> tables;
   std::vector<NestedLogRun<Ring>> runs;
   std::vector<LogSumEntropy<Exact>::Value> root;
-  const bool fine = nested_log_inside(model, view, tables, runs, [&](NestedRows<Ring>& rows) {
+  const bool fine = nested_log_inside(graph.model(), view, tables, runs, [&](NestedRows<Ring>& rows) {
     root.push_back({rows.total(view), rows.ends[view.length].entropy});
   });
   out = LogSumEntropy<Exact>::sum(root.data(), root.size()).entropy;
   return fine;
-}
-
-inline double nested_entropy(const NestedModel& model, const NestedView& view) {
-  double entropy = 0.0;
-  if (view.length > 0 && !nested_entropy_in<double>(model, view, entropy))
-    nested_entropy_in<Exact>(model, view, entropy);
-  return entropy;
 }
 
 }  // namespace scansion

@@ -41,6 +41,13 @@ struct NestedExpect {
   double* by_time = nullptr;  // (T, parents, children) or (T, parents, children, children)
 };
 
+// A term of a sum over children: a row of weights, times those of a child, times 2^exponent.
+struct NestedTerm {
+  const double* row = nullptr;    // (stride,)
+  const double* child = nullptr;  // (stride,)
+  int64_t exponent = 0;
+};
+
 struct NestedRun {
   int64_t length = 0;   // T
   int64_t start = 0;    // i
@@ -60,11 +67,9 @@ struct NestedRun {
   const int64_t* high = nullptr;  // (T,) greatest
 
   const int64_t* cells = nullptr;  // (T + 1,) children from t on, by length
-  const double* child = nullptr;   // (cells, child_stride): weight of each child with its free levels, p's part
-  int64_t child_stride = 0;
-  const int64_t* child_exponent = nullptr;  // (cells, parents), p's column
-  const int64_t* child_low = nullptr;       // likewise
-  int64_t parents = 0;
+  const double* child = nullptr;   // (cells, stride): weight of each child in p with its free levels
+  const int64_t* child_exponent = nullptr;  // (cells,)
+  const int64_t* child_low = nullptr;       // (cells,)
   int64_t reach = 1;  // longest child
 
   // rows n = 0..N, n positions after i
@@ -74,17 +79,19 @@ struct NestedRun {
   double* ahead = nullptr;   // (N + 1, stride): what follows where a child begins at n
   int64_t *before_k = nullptr, *after_k = nullptr, *rest_k = nullptr, *ahead_k = nullptr;  // exponents
   int64_t *before_low = nullptr, *after_low = nullptr, *rest_low = nullptr, *ahead_low = nullptr;
-  double* ends = nullptr;     // (N + 1,) log of the weight inside the parent if it ends at n, over 2^ends_k   [D]
-  double* outside = nullptr;  // (N + 1,) log of the weight outside it, its persistence included, over Z 2^outside_k
+  double* ends = nullptr;     // (N + 1,) weight inside the parent if it ends at n, over 2^ends_k             [D]
+  double* outside = nullptr;  // (N + 1,) weight outside it, its persistence included, over Z 2^outside_k
   int64_t *ends_k = nullptr, *outside_k = nullptr;
 
   // scratch: a row per layer, padded
   double **up = nullptr, **down = nullptr, **x = nullptr, **bu = nullptr, **bd = nullptr;
-  double* row = nullptr;  // (padded widest layer,)
+  double* row = nullptr;        // (padded widest layer,)
+  NestedTerm* terms = nullptr;  // (reach,)
   int64_t *up_k = nullptr, *down_k = nullptr, *x_k = nullptr, *bu_k = nullptr, *bd_k = nullptr;  // (L + 1,)
 
   // expectations
   double* segments = nullptr;       // (cells, states[L])
+  double* stacks = nullptr;         // (cells, stride) those of segments, by stack and over the child's weight
   double** starts = nullptr;        // (L + 1,) free levels: (T, states)
   double** stops = nullptr;         // likewise
   const NestedExpect* transit_e = nullptr;  // (L + 1,)

@@ -22,6 +22,7 @@
 
 #include "exact.hpp"
 #include "kernels.hpp"
+#include "numeric.hpp"
 
 namespace scansion {
 

@@ -1,5 +1,5 @@
 // Which label patterns live at which position, for the Sum-Difference engine (paper 002, section 1.2.1 and algorithm 1;
-// models.md, section 1).
+// docs/notation.md, section 1).
 //
 // P_t holds the labels, every pattern with a feature that fires at t, and the prefixes that later positions need: z
 // firing at t' puts its first |z| - (t' - t) symbols into P_t. Patterns with an always-on feature fire everywhere: their

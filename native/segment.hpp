@@ -4,7 +4,7 @@
 //   a[v][p'] = sum_{d <= M} sum_{(p, y): next(p, y) = p'} exp(Psi(v-d, v, p.y)) a[v-d][p],   a[0][initial] = 1
 //   b[u][p]  = sum_{d <= M} sum_y exp(Psi(u, u+d, p.y)) b[u+d][next(p, y)],                  b[T] = 1
 //   P(u, v, arc) = a[u][p] exp(Psi(u, v, p.y)) b[v][next(p, y)] / Z
-// Departs from the paper in two ways. The backward pass runs on the forward states (see models.md). And arcs
+// Departs from the paper in two ways. The backward pass runs on the forward states (see docs/notation.md). And arcs
 // with the same target and the same dependence on the extent (u, v) are summed once per start u into a key:
 //   g[u][k] = sum_{arcs of k} a[u][p] exp(start part),   a[v][p'] = sum_d sum_{k -> p'} g[v-d][k] exp(W_k(v-d, v))
 // so that the loop over lengths touches K keys, not S x L arcs.

@@ -1,4 +1,4 @@
-// The Sum-Difference algorithm on position-dependent pattern sets (paper 002, algorithm 2, mended as in models.md,
+// The Sum-Difference algorithm on position-dependent pattern sets (paper 002, algorithm 2, mended as in docs/notation.md,
 // section 1), in scaled linear space: O(patterns alive) per position.
 //
 // With B(z) = e^{W(z)} without the score of z's last label y, u(y) = e^{that score}, s = suf(z), G(z) = gamma_{t-1}(pre z)

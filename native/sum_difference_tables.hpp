@@ -7,6 +7,7 @@
 
 #include "kernels.hpp"
 #include "parallel.hpp"
+#include "numeric.hpp"
 #include "views.hpp"
 
 namespace scansion {

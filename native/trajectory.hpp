@@ -1,4 +1,4 @@
-// Learning from trajectories: what a sequence's labels go through is known, and not where (models.md, section 4). The
+// Learning from trajectories: what a sequence's labels go through is known, and not where (docs/notation.md, section 4). The
 // numerator is log Z of the lattice over places (places.hpp), whose expectations go back to the labels they stand for;
 // all recursions are those of chain.hpp and segment.hpp.
 #pragma once
@@ -14,7 +14,8 @@ namespace scansion {
 // The automaton of one sequence's places, for models that the segment kernel serves. It depends on the features only.
 class PlaceNet {
  public:
-  PlaceNet(const ModelView& m, const PatternAutomaton& labels, const int32_t* trajectory, int64_t places, bool merge) {
+  PlaceNet(const FlatModelView& m, const int32_t* trajectory, int64_t places, bool merge) {
+    const PatternAutomaton& labels = *m.automaton;
     std::vector<int32_t> symbols;
     std::vector<int64_t> offsets = {0};
     for (int64_t z = 0; z < labels.patterns(); ++z) {
@@ -58,7 +59,7 @@ class PlaceNet {
 // The scores of one sequence on the places of a trajectory, out of those that `s` holds.
 class PlaceScores {
  public:
-  PlaceScores(SequenceScores& s, const int32_t* trajectory, int64_t places, const PlaceNet* net)
+  PlaceScores(FlatScores& s, const int32_t* trajectory, int64_t places, const PlaceNet* net)
       : s_(s), m_(s.m_), trajectory_(trajectory), places_(places), net_(net), T_(s.length_) {
     if (m_.dense)
       fill_chain();
@@ -66,15 +67,14 @@ class PlaceScores {
       fill_segments();
   }
 
-  // log Z of all configurations with this trajectory and, into the expectations of s, their posteriors
-  double posteriors(const DataView& data, bool backward) {
-    if (backward) s_.layout(s_.expected_, data);
-    s_.sparse_ = false;
-    return m_.dense ? chain_posteriors(backward) : segment_posteriors(backward);
+  // log Z of all configurations with this trajectory and, unless null, their posteriors
+  double posteriors(FlatExpectations* out) {
+    if (out) out->clear(s_.sequence_, false);
+    return m_.dense ? chain_posteriors(out) : segment_posteriors(out);
   }
 
   // the best of them; empty if none is possible
-  Path decode() {
+  Path best() {
     Path path;
     if (m_.dense) {
       const ChainView view = chain_view();
@@ -103,12 +103,12 @@ class PlaceScores {
     allowed_.resize(static_cast<size_t>(T_ * c));
     for (int64_t t = 0; t < T_; ++t)
       for (int64_t i = 0; i < c; ++i) {
-        start_[t * c + i] = s_.scores_.start[t * L + trajectory_[i]];
+        start_[t * c + i] = s_.start[t * L + trajectory_[i]];
         allowed_[t * c + i] = room(t, i);
       }
     pairs_.assign(static_cast<size_t>(std::max<int64_t>(1, rows) * c * c), kMinusInfinity);
     each_move([&](int64_t at, int64_t pair) {
-      for (int64_t r = 0; r < rows; ++r) pairs_[r * c * c + at] = s_.scores_.pairs[r * L * L + pair];
+      for (int64_t r = 0; r < rows; ++r) pairs_[r * c * c + at] = s_.pairs[r * L * L + pair];
     });
   }
   int64_t pair_rows() const { return m_.varying_starts ? std::max<int64_t>(0, T_ - 1) : 1; }
@@ -133,8 +133,8 @@ class PlaceScores {
     return v;
   }
 
-  double chain_posteriors(bool backward) {
-    const int64_t c = places_, L = m_.labels, stride = SequenceScores::padded4(c);
+  double chain_posteriors(FlatExpectations* out) {
+    const int64_t c = places_, L = m_.labels, stride = padded4(c);
     TransitionWeights shared;
     std::vector<double> weights, outer, counts, labels, transitions;
     if (!m_.varying_starts) {
@@ -144,7 +144,7 @@ class PlaceScores {
       kernels().exponentiate_transition(pairs_.data(), c, shared);
     }
     ChainAnswer answer;
-    if (backward) {
+    if (out) {
       labels.assign(static_cast<size_t>(T_ * c), 0.0);
       answer.labels = labels.data();
       if (m_.varying_starts) {
@@ -157,16 +157,16 @@ class PlaceScores {
         answer.counts = counts.data();
       }
     }
-    scansion::chain_posteriors(chain_view(), m_.varying_starts ? nullptr : &shared, s_.work_, backward, answer);
-    if (!backward) return answer.log_partition;
+    scansion::chain_posteriors(chain_view(), m_.varying_starts ? nullptr : &shared, s_.work_, out != nullptr, answer);
+    if (!out) return answer.log_partition;
     for (int64_t t = 0; t < T_; ++t)
-      for (int64_t i = 0; i < c; ++i) s_.expected_.start[t * L + trajectory_[i]] += labels[t * c + i];
+      for (int64_t i = 0; i < c; ++i) out->start[t * L + trajectory_[i]] += labels[t * c + i];
     each_move([&](int64_t at, int64_t pair) {
       if (m_.varying_starts) {
-        for (int64_t r = 0; r < T_ - 1; ++r) s_.expected_.pairs[r * L * L + pair] += transitions[r * c * c + at];
+        for (int64_t r = 0; r < T_ - 1; ++r) out->pairs[r * L * L + pair] += transitions[r * c * c + at];
       } else {
         const int64_t padded = at / c * stride + at % c;
-        s_.expected_.pairs[pair] += counts[at] + outer[padded] * weights[padded];
+        out->pairs[pair] += counts[at] + outer[padded] * weights[padded];
       }
     });
     return answer.log_partition;
@@ -175,7 +175,7 @@ class PlaceScores {
   // ---- segments, and chains of higher order ----
 
   void fill_segments() {
-    const SequenceScores::Arrays& a = s_.scores_;
+    const FlatArrays& a = s_;
     gather(a.start, T_, start_);
     gather(a.inside, T_, inside_);
     gather(a.end, T_, end_);
@@ -226,12 +226,12 @@ class PlaceScores {
     return v;
   }
 
-  double segment_posteriors(bool backward) {
+  double segment_posteriors(FlatExpectations* out) {
     const SegmentView view = segment_view();
     SegmentAnswer answer;
     answer.stride = s_.limit_;
     std::vector<double> start, inside, end, by_length, full, starts;
-    if (backward) {
+    if (out) {
       const auto like = [](const std::vector<double>& scores, std::vector<double>& out) {
         out.assign(scores.size(), 0.0);
         return out.empty() ? nullptr : out.data();
@@ -243,9 +243,9 @@ class PlaceScores {
       answer.full = like(full_, full);
       answer.starts = like(starts_, starts);
     }
-    scansion::segment_posteriors(view, net_->topology(), s_.work_, backward, answer);
-    if (!backward) return answer.log_partition;
-    const SequenceScores::Arrays& a = s_.expected_;
+    scansion::segment_posteriors(view, net_->topology(), s_.work_, out != nullptr, answer);
+    if (!out) return answer.log_partition;
+    const FlatArrays& a = *out;
     if (answer.start) scatter(start, T_, a.start);
     if (answer.inside) scatter(inside, T_, a.inside);
     if (answer.end) scatter(end, T_, a.end);
@@ -258,8 +258,8 @@ class PlaceScores {
     return answer.log_partition;
   }
 
-  SequenceScores& s_;
-  const ModelView& m_;
+  FlatScores& s_;
+  const FlatModelView& m_;
   const int32_t* trajectory_;
   int64_t places_;
   const PlaceNet* net_;

@@ -23,20 +23,20 @@ namespace scansion {
 // The features of a model on a data set, for this engine.
 class VariableOrder {
  public:
-  VariableOrder(const ModelView& model, const DataView& data, const TargetView& target, const PatternAutomaton& net)
+  VariableOrder(const FlatModelView& model, const DataView& data, const FlatTargetView& target)
       : m_(model),
         data_(data),
         target_(target),
-        net_(net),
+        net_(*model.automaton),
         shared_(!model.varying_starts),
-        matrix_(model, net),
+        matrix_(model, net_),
         always_(always(model, matrix_)),
-        sets_(net, always_, model.varying_starts, matrix_.member()),
+        sets_(net_, always_, model.varying_starts, matrix_.member()),
         local_(sets_) {
     const FeatureRows& f = m_.parts[kStart];
-    if (f.rows && !data_.values) split_ = std::make_unique<SplitFeatures>(m_, data_);
+    if (f.rows && !data_.values) split_ = std::make_unique<SplitFeatures>(f, m_.labels, data_);
     for (int64_t a = 0; f.rows && data_.values && a < f.attributes; ++a)
-      stop_.push_back(std::lower_bound(f.pattern + f.rows[a], f.pattern + f.rows[a + 1], m_.labels) - f.pattern);
+      stop_.push_back(std::lower_bound(f.column + f.rows[a], f.column + f.rows[a + 1], m_.labels) - f.column);
   }
 
   // what evaluations of the loss share: structure of all positions, observed counts
@@ -106,7 +106,7 @@ class VariableOrder {
           break;
         careful_[chunk] = 1;  // some sequence is refused: look before adding anything, now and from now on
       }
-      if (split_) split_->fold(m_, buffers_[chunk].data() + n, buffers_[chunk].data());
+      if (split_) split_->fold(buffers_[chunk].data() + n, buffers_[chunk].data());
     });
     const Chunks ranges(n, 64);
     parallel_for(ranges.chunks, threads, [&](int64_t r, int64_t) {
@@ -154,7 +154,7 @@ class VariableOrder {
   };
   static constexpr int64_t kWidth = 4;
 
-  static std::vector<uint8_t> always(const ModelView& m, const PairMatrix& matrix) {
+  static std::vector<uint8_t> always(const FlatModelView& m, const PairMatrix& matrix) {
     std::vector<uint8_t> out(static_cast<size_t>(m.patterns), 0);
     for (int64_t z = m.labels; z < m.patterns; ++z) out[z] = m.bias[z] >= 0 && !matrix.member()[z];
     return out;
@@ -185,8 +185,8 @@ class VariableOrder {
       for (int64_t e = data_.token_offsets[token]; t < positions(b) && e < data_.token_offsets[token + 1]; ++e) {
         const int64_t id = data_.ids[e];
         if (id >= f.attributes) continue;
-        for (int64_t k = f.rows[id + 1] - 1; k >= f.rows[id] && f.pattern[k] >= m_.labels; --k) {
-          const int32_t z = f.pattern[k], s = all.string(z);
+        for (int64_t k = f.rows[id + 1] - 1; k >= f.rows[id] && f.column[k] >= m_.labels; --k) {
+          const int32_t z = f.column[k], s = all.string(z);
           if (net_.ends(z) != end || !sets_.fits(s, t)) continue;
           strings.push_back(s);
           hits.feature.push_back(static_cast<int32_t>(k));
@@ -242,8 +242,8 @@ class VariableOrder {
           for (int64_t e = data_.token_offsets[token]; e < data_.token_offsets[token + 1]; ++e) {
             const int64_t id = data_.ids[e];
             if (id >= f.attributes) continue;
-            for (int64_t k = f.rows[id + 1] - 1; k >= f.rows[id] && f.pattern[k] >= m_.labels; --k)
-              if (matched[f.pattern[k]]) observed_[f.base + k] += weight(b) * (data_.values ? data_.values[e] : 1.0);
+            for (int64_t k = f.rows[id + 1] - 1; k >= f.rows[id] && f.column[k] >= m_.labels; --k)
+              if (matched[f.column[k]]) observed_[f.base + k] += weight(b) * (data_.values ? data_.values[e] : 1.0);
           }
         for (const int32_t z : list) matched[z] = 0;
       }
@@ -255,7 +255,7 @@ class VariableOrder {
   // what all sequences share; false: some W is too large
   bool prepare(const double* w) {
     table_.resize(static_cast<size_t>(split_ ? split_->size() : 0));
-    if (split_) split_->expand(m_, w, table_.data());
+    if (split_) split_->expand(w, table_.data());
     bool fits = matrix_.compute(w, kMostWeight);
     coefficients_.resize(static_cast<size_t>(sets_.count()));
     std::vector<double> own;
@@ -393,10 +393,9 @@ class VariableOrder {
     for (int64_t t = 0; t < T; ++t) {
       double* row = out.data() + t * stride;
       if (split_) {
-        const int64_t* wide = split_->wide_offsets.data() + first + t;
-        kernels().sum_rows(table_.data(), stride, split_->wide_rows.data() + wide[0], wide[1] - wide[0], row);
+        kernels().sum_rows(table_.data(), stride, split_->wide(first + t), split_->wide_count(first + t), row);
       }
-      each_narrow(first + t, [&](int64_t k, double value) { row[f.pattern[k]] += value * w[f.base + k]; });
+      each_narrow(first + t, [&](int64_t k, double value) { row[f.column[k]] += value * w[f.base + k]; });
     }
   }
 
@@ -405,12 +404,12 @@ class VariableOrder {
   void each_narrow(int64_t token, const Use& use) const {
     const FeatureRows& f = m_.parts[kStart];
     if (split_) {
-      const int64_t last = split_->narrow_offsets[token + 1];
-      const int64_t ahead = static_cast<int64_t>(split_->narrow_ids.size());
-      for (int64_t e = split_->narrow_offsets[token]; e < last; ++e) {
-        if (e + 8 < ahead) prefetch(f.rows + split_->narrow_ids[e + 8]);
-        const int64_t id = split_->narrow_ids[e];
-        for (int64_t k = f.rows[id]; k < split_->stop[id]; ++k) use(k, 1.0);
+      const std::vector<int32_t>& ids = split_->narrow_ids();
+      const int64_t last = split_->narrow_offsets()[token + 1], ahead = static_cast<int64_t>(ids.size());
+      for (int64_t e = split_->narrow_offsets()[token]; e < last; ++e) {
+        if (e + 8 < ahead) prefetch(f.rows + ids[e + 8]);
+        const int64_t id = ids[e];
+        for (int64_t k = f.rows[id]; k < split_->stop(id); ++k) use(k, 1.0);
       }
       return;
     }
@@ -425,11 +424,9 @@ class VariableOrder {
   void add_labels(int64_t token, const double* row, double* out) const {
     const FeatureRows& f = m_.parts[kStart];
     if (!f.rows) return;
-    if (split_) {
-      const int64_t* wide = split_->wide_offsets.data() + token;
-      kernels().add_to_rows(out + m_.weights, nullptr, stride(), split_->wide_rows.data() + wide[0], wide[1] - wide[0], row, 1.0);
-    }
-    each_narrow(token, [&](int64_t k, double value) { out[f.base + k] += value * row[f.pattern[k]]; });
+    if (split_)
+      kernels().add_to_rows(out + m_.weights, nullptr, stride(), split_->wide(token), split_->wide_count(token), row, 1.0);
+    each_narrow(token, [&](int64_t k, double value) { out[f.base + k] += value * row[f.column[k]]; });
   }
 
   // ---- a chunk of sequences ----
@@ -662,9 +659,9 @@ class VariableOrder {
     }
   }
 
-  const ModelView m_;
+  const FlatModelView m_;
   const DataView data_;
-  const TargetView target_;
+  const FlatTargetView target_;
   const PatternAutomaton& net_;
   const bool shared_;  // e^W is the same at all positions of a set
   PairMatrix matrix_;

@@ -159,7 +159,7 @@ struct SegmentWork {
   double* length_e = nullptr;    // (M, Cp): expected lengths
 };
 
-// A set P_t of label patterns that live at a position (models.md, section 1, Sum-Difference), as two trees.
+// A set P_t of label patterns that live at a position (docs/notation.md, section 1, Sum-Difference), as two trees.
 //
 // Nodes are the patterns. Node r < roots is the label r (or, in the set after the last position, the end); longer ones
 // follow, suffixes before extensions and the children of a node side by side. States are what the next position asks

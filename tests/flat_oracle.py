@@ -1,7 +1,7 @@
 """Flat models by definition: every configuration of tiny sequences, its features counted one by one.
 
 The oracle of `test_crf.py` and `test_semicrf.py`. It takes from a model which features it has and where their weights
-stand (`FlatModel.blocks`), and nothing else.
+stand (`FlatModel.parts`), and nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 import scansion as sc
-from scansion.models.flat import FlatModel
+from scansion.models.flat_model import FlatModel
 from scansion.reference import enumeration as brute
 from scansion.training.learn import log_objective, margin_objective
 
@@ -87,38 +87,34 @@ def agrees(config: brute.Configuration, target: Any, labels: list[Any], segments
 def allowed(model: FlatModel, config: brute.Configuration) -> bool:
     """Whether a configuration keeps to the bounds: labels that may not follow themselves, lengths by label."""
     repeats = model.n_forbidden and any(a[2] == b[2] for a, b in zip(config, config[1:], strict=False))
-    return not repeats and (model.limits is None or all(v - u <= model.limits[y] for u, v, y in config))
+    limits = model.level.limits
+    return not repeats and (limits is None or all(v - u <= limits[y] for u, v, y in config))
 
 
 def features(model: FlatModel, x: list[Token], config: brute.Configuration, functions: Any = ()) -> np.ndarray:
     """(W,) how often each feature of the model fires in a configuration."""
     count = np.zeros(model.n_weights)
-    base = {name: at for name, at, _ in model.blocks()}
-    names = model.vocabulary.names()
+    blocks = {block.part: (block, where.start) for block, where in model.parts()}
 
-    def add(block: str, table: Any, attribute: int, z: int, value: float) -> None:
-        rows, pattern = table
-        for k in range(rows[attribute], rows[attribute + 1]):
-            if pattern[k] == z:
-                count[base[block] + k] += value
+    def add(part: str, row: int, z: int, value: float) -> None:
+        if part in blocks and row >= 0:
+            block, base = blocks[part]
+            for k in range(block.rows[row], block.rows[row + 1]):
+                if block.columns[k] == z:
+                    count[base + k] += value
 
     for u, v, z in brute.matching_patterns(config, model.patterns):
-        if model.n_labels <= z < model.n_labels + model.n_bias:
-            count[base["bias"] + z - model.n_labels] += 1.0
+        add("pattern", 0, z, 1.0)
         where = {"start": [u], "inside": range(u, v), "end": [v - 1], "inner": range(u + 1, v)}
-        for part, table in model.tables.items():
-            for t in where[part]:
+        for part, positions in where.items():
+            for t in positions:
                 for name, value in x[t].items():
-                    if name in names:
-                        add(part, table, names.index(name), z, value)
-        if z < model.n_labels:
-            for i, row in enumerate(model.basis):
-                count[base["length"] + i * model.n_labels + z] += row[v - u - 1]
+                    add(part, model.vocabulary.index(name), z, value)
+        for i, row in enumerate(model.level.basis):
+            add("length", i, z, row[v - u - 1])
         for function in functions:
             for name, value in function(x, u, v).items():
-                number = model.cell_vocabulary.index(name)
-                if number >= 0:
-                    add("cells", model.cell_table, number, z, value)
+                add("span", model.level.span_vocabulary.index(name), z, value)
     return count
 
 
@@ -183,7 +179,7 @@ class Problem:
     def of(cls, estimator: Any, X: Any, y: Any, weight: Any = None) -> Problem:
         functions = getattr(estimator, "segment_features", None) or ()
         functions = [functions] if callable(functions) else functions
-        model, objective, _ = estimator._problem(X, y, weight)
+        model, objective = estimator.problem(X, y, weight)
         return cls(model, Oracle.of(model, X, y, weight, functions), objective)
 
     def log_loss(self, w: np.ndarray, n_jobs: int = 1) -> tuple[float, np.ndarray]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from scansion.models.nested.model import NestedModel
+from scansion.models.nested_model import NestedModel
 from scansion.reference.trees import parents, trees
 
 ATTRIBUTES = ("a", "b", "edge.c", "edge.d", "pair.e")
@@ -126,9 +126,8 @@ class Oracle:
         self.place = {}
         for block, where in model.parts():
             rows, columns = model.row_names(block), model.column_names(block)
-            for i, entry in enumerate(block.index.tolist()):
-                key = (*block.key, rows[entry // block.width], columns[entry % block.width])
-                self.place[key] = where.start + i
+            for i, (row, column) in enumerate(zip(block.row.tolist(), block.columns.tolist(), strict=True)):
+                self.place[(*block.key, rows[row], columns[column])] = where.start + i
         self.rows = []
         for x, target in zip(X, y, strict=True):
             configs = list(self.configurations(len(x)))

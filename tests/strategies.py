@@ -394,63 +394,6 @@ def cases(draw: st.DrawFn, *problems: st.SearchStrategy[Any]) -> Case:
 # Checks that hold for every lattice ----------------------------------------------------------------
 
 
-def check_log_partition(case: Case) -> None:
-    value = case.lattice.log_partition()
-    assert isinstance(value, float)
-    assert_allclose(value, brute.log_partition(case.scored), rtol=1e-12, atol=case.atol)
-
-
-def check_viterbi(case: Case) -> None:
-    best, score = case.lattice.viterbi()
-    config = brute.config_of(best)
-    by_config = dict(case.scored)
-    _, top = brute.best(case.scored)
-    assert isinstance(score, float)
-    assert_allclose(score, top, rtol=1e-12, atol=case.atol)
-    assert_allclose(by_config[config], top, rtol=1e-12, atol=case.atol)
-    assert_allclose(case.lattice.score(best), score, rtol=1e-12, atol=case.atol)
-
-
-def check_kbest(case: Case, k: int) -> None:
-    """Sorted, distinct, each with its own score, and no better configuration left out."""
-    answer = case.lattice.kbest(k)
-    expected = brute.kbest(case.scored, k)
-    by_config = dict(case.scored)
-    configs = [brute.config_of(config) for config, _ in answer]
-    scores = [score for _, score in answer]
-    assert len(answer) == len(expected)
-    assert len(set(configs)) == len(configs)
-    assert scores == sorted(scores, reverse=True)
-    assert_allclose(scores, [score for _, score in expected], rtol=1e-12, atol=case.atol)
-    assert_allclose(scores, [by_config[config] for config in configs], rtol=1e-12, atol=case.atol)
-
-
-def check_scores(case: Case) -> None:
-    """``score`` and ``log_probability`` of possible, impossible and inconsistent configurations."""
-    log_z = brute.log_partition(case.scored)
-    by_config = dict(case.scored)
-    listed = case.problem.scored
-    for config, _ in listed[:: max(1, len(listed) // 20)]:
-        expected = by_config.get(config, -np.inf)
-        native = case.native(config)
-        assert_allclose(case.lattice.score(native), expected, rtol=1e-12, atol=case.atol)
-        assert_allclose(case.lattice.log_probability(native), expected - log_z, rtol=1e-12, atol=2 * case.atol)
-
-
-def check_entropy(case: Case) -> None:
-    value = case.lattice.entropy()
-    assert isinstance(value, float)
-    assert_allclose(value, brute.entropy(case.scored), rtol=1e-10, atol=10 * case.atol)
-
-
-def check_samples(case: Case, n: int = 5) -> None:
-    """Samples are possible configurations; how often each comes is tested elsewhere."""
-    possible = {config for config, score in case.scored if score > -np.inf}
-    drawn = case.lattice.sample(n, np.random.default_rng(0))
-    assert len(drawn) == n
-    assert all(brute.config_of(config) in possible for config in drawn)
-
-
 def check_frequencies(drawn: Any, scored: brute.Scored) -> None:
     """Pearson's chi-square test of samples against the exact probabilities, at level 1e-4."""
     counts: dict[brute.Configuration, int] = {}

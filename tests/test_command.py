@@ -241,6 +241,12 @@ def test_tagging_loads_little_and_starts_quickly(here):
     assert min(float(run.stdout.split("] ")[1]) for run in runs) < 1.5
 
 
+def test_help_loads_nothing_heavy():
+    code = "import sys; from scansion.cli import main; main(['train', '--help']); print('numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("\nFalse\n")
+
+
 # ---- what can be wrong ----------------------------------------------------------------------------------------------
 
 

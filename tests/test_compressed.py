@@ -156,7 +156,7 @@ def test_four_states_seven_positions(kind, seed):
 @settings(max_examples=20)
 @given(chain_problems(min_times=1))
 def test_reference_recursions(problem):
-    """The recursions of models.md in log space: enumeration, and the kernel on the same chain."""
+    """The recursions of docs/notation.md in log space: enumeration, and the kernel on the same chain."""
     arrays = problem.unary, problem.transition, problem.start, problem.end
     known = reference.trajectories(problem.scored, True)
     n = problem.n_times

@@ -84,7 +84,7 @@ def test_margin_loss_and_subgradient(case, partial):
 @cases
 def test_threads_give_the_same_bits(case):
     X, y = flat_oracle.data(3, partial=True, n=30)
-    model, objective, _ = sc.CRF(**CASES[case])._problem(X, y)
+    model, objective = sc.CRF(**CASES[case]).problem(X, y)
     w = np.random.default_rng(0).normal(size=model.n_weights)
     answers = []
     for n_jobs in (1, 2, 3):
@@ -98,10 +98,10 @@ def test_dense_and_pattern_engines_agree():
     _, partial = flat_oracle.data(5, n=12, partial=True)
     rules = {"attribute_orders": {"pair.": 1}, "all_possible_transitions": True}
     for target in (y, partial):
-        dense = sc.CRF(**rules)._problem(X, target)
+        dense = sc.CRF(**rules).problem(X, target)
         # a pattern that never matches takes the model off the first-order kernel
         pairs = [*itertools.product(dense[0].labels, repeat=2), (*dense[0].labels, *dense[0].labels)]
-        general = sc.CRF(patterns=pairs, attribute_orders=rules["attribute_orders"])._problem(X, target)
+        general = sc.CRF(patterns=pairs, attribute_orders=rules["attribute_orders"]).problem(X, target)
         assert dense[0].dense and not general[0].dense
         n = dense[0].n_bias
         w = np.random.default_rng(1).normal(size=dense[0].n_weights)
@@ -236,7 +236,7 @@ def test_blocks_give_the_same_answers(fitted, monkeypatch):
     crf, X, y, _ = fitted
     whole = crf.predict(X), crf.predict_marginals(X), crf.score(X, y), crf.predict_kbest(X, 2)
     likelihood = crf.log_likelihood(X, y)
-    monkeypatch.setattr("scansion.models.learner._TOKENS_AT_ONCE", 4)
+    monkeypatch.setattr("scansion.models.estimator._TOKENS_AT_ONCE", 4)
     assert (crf.predict(X), crf.predict_marginals(X), crf.score(X, y), crf.predict_kbest(X, 2)) == whole
     assert crf.log_likelihood(X, y) == pytest.approx(likelihood, rel=1e-12)
     assert crf.predict(X, constraints=whole[0]) == whole[0]

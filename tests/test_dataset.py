@@ -18,6 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+import scansion
+from scansion import model_file
 from scansion.data import Dataset, Vocabulary, encode
 
 # The rules, in Python ------------------------------------------------------------------------------
@@ -672,35 +674,43 @@ def test_files_round_trip(X, mmap, tmp_path):
 
 
 def test_a_mapped_file_is_not_read_into_memory(tmp_path):
+    import mmap
+
     encode([[{"a": 2.0}]]).save(tmp_path / "data")
 
     def is_mapped(array):
-        while array is not None and not isinstance(array, np.memmap):
-            array = array.base if isinstance(array, np.ndarray) else getattr(array, "obj", None)
-        return array is not None
+        while isinstance(array, np.ndarray):
+            array = array.base
+        return isinstance(array, mmap.mmap)
 
-    mapped, read = (Dataset.load(tmp_path / "data", mmap=mmap) for mmap in (True, False))
+    mapped, read = (Dataset.load(tmp_path / "data", mmap=wanted) for wanted in (True, False))
     for name in ("offsets", "token_offsets", "ids", "values"):
         assert is_mapped(getattr(mapped, name))
         assert not is_mapped(getattr(read, name))
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
-    import safetensors.numpy
+    from scansion import _files
 
     result = encode([[["a"]]])
     result.save(tmp_path / "data")
     before = (tmp_path / "data").read_bytes()
 
-    def fail(tensors, path, metadata):
-        path.write_bytes(b"half")
+    def fail(file, content):
+        os.write(file.fileno(), b"half")
         raise OSError("disk full")
 
-    monkeypatch.setattr(safetensors.numpy, "save_file", fail)
+    monkeypatch.setattr(_files._Raw, "write", fail)
     with pytest.raises(OSError, match="disk full"):
         encode([[["b"]]]).save(tmp_path / "data")
     assert (tmp_path / "data").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_equal_data_sets_give_equal_bytes(tmp_path):
+    for name in ("one", "other"):
+        encode([[{"a": 2.5, "b": "c"}, ["x"]]]).save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
 
 
 def test_truncated_files(tmp_path):
@@ -763,20 +773,52 @@ def test_other_files(tmp_path):
 
 
 def test_arrays_out_of_alignment_are_copied(tmp_path):
+    """In files without checksums, as data sets were saved at first."""
+    from safetensors.numpy import save
+
     path = tmp_path / "data"
-    encode([[["a", "b"]]]).save(path)
-    whole = path.read_bytes()
+    encode([[{"a": 2.5}, ["b"]]]).save(path)
+    arrays = model_file.read(path).arrays
+    whole = save(arrays, {"format": "scansion.dataset", "version": "1"})
     size = int.from_bytes(whole[:8], "little")
-    header = json.dumps(json.loads(whole[8 : 8 + size])).encode()
-    header += b" " * (1 - len(header) % 2 + 2)
-    path.write_bytes(len(header).to_bytes(8, "little") + header + whole[8 + size :])
-    try:
+    for more in range(8):
+        header = whole[8 : 8 + size] + b" " * more
+        path.write_bytes(len(header).to_bytes(8, "little") + header + whole[8 + size :])
         loaded = Dataset.load(path)
-    except ValueError:
-        return  # safetensors refuses it
-    assert loaded.items() == [[("a", 1.0), ("b", 1.0)]]
-    assert loaded.ids.flags.aligned
-    assert loaded.offsets.flags.aligned
+        assert loaded.items() == [[("a", 2.5)], [("b", 1.0)]]
+        for array in (loaded.ids, loaded.offsets, loaded.token_offsets, loaded.values):
+            assert array.flags.aligned and not array.flags.writeable
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("BF16", 16), ("F8_E4M3", 8), ("F4", 4), ("C64", 64), ("U16", 16)])
+def test_dtypes_that_numpy_does_not_have(tmp_path, dtype, size):
+    """In files without checksums the library reads the table, and some versions know more dtypes than we do."""
+    table, at = {}, 0
+    for name, code, shape, length in [
+        ("offsets", "I64", [2], 16),
+        ("token_offsets", "I64", [2], 16),
+        ("vocabulary.offsets", "I64", [2], 16),
+        ("vocabulary.text", "U8", [1], 1),
+        ("ids", dtype, [8], size),
+    ]:
+        table[name] = {"dtype": code, "shape": shape, "data_offsets": [at, at + length]}
+        at += length
+    header = json.dumps({"__metadata__": {"format": "scansion.dataset", "version": "1"}, **table}).encode()
+    (tmp_path / "data").write_bytes(len(header).to_bytes(8, "little") + header + bytes(at))
+    with pytest.raises(ValueError, match=f"data is not .*('ids' must be 1-D of I32, got {dtype}|deserializing header)"):
+        Dataset.load(tmp_path / "data")
+
+
+def test_models_are_not_data_sets_nor_the_other_way_round(tmp_path):
+    path = tmp_path / "file"
+    model_file.write(path, "crf", {}, {})
+    with pytest.raises(ValueError, match="holds a model of kind 'crf', not 'dataset'"):
+        Dataset.load(path)
+    encode([[["a"]]]).save(path)
+    with pytest.raises(
+        model_file.ModelFileError, match=r"holds a data set, not a model: use scansion.data.Dataset.load"
+    ):
+        scansion.load(path)
 
 
 def test_fractions_are_numbers():

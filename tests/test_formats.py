@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scansion import _core
-from scansion.formats import FormatError, Reading, format_of
+from scansion.data import encode_levels
+from scansion.formats import FORMATS, FormatError, Reading, format_module, format_of
 from scansion.formats import blocks as blocks_module
-from scansion.formats import read as blocks
+from scansion.formats.blocks import Levels, Record, Spans
+from scansion.formats.blocks import read as blocks
 from scansion.formats.crfsuite import read_items, write_item
-from scansion.formats.jsonlines import Levels, Spans
-from scansion.formats.targets import covered, file_labels, known_cells, labels_of, segment_constraints, segments_of
+from scansion.formats.targets import covered, file_labels, known_cells, known_tags, labels_of, segments_of
 
 
 @pytest.fixture
@@ -241,6 +242,64 @@ def test_formats_by_name():
     ]  # fmt: skip
 
 
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+words = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\t\n\r"), min_size=1, max_size=6)
+
+
+def written(records, form, separator="\t"):
+    out = io.BytesIO()
+    for record in records:
+        format_module(form).write(out, record, Reading(format=form, separator=separator))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@given(data=st.data())
+def test_what_is_written_is_read(form, data):
+    """A format's writer and its reader are inverse, whatever the words and labels are."""
+    tokens = st.lists(st.tuples(words, words, words), min_size=1, max_size=4)
+    records, expected = [], []
+    for rows in data.draw(st.lists(tokens, min_size=1, max_size=3)):
+        cells, labels = [list(row[:2]) for row in rows], [row[2] for row in rows]
+        records.append(Record("here", cells, None, [labels], None, {}))
+        expected.append((cells, labels))
+    content = written(records, form)
+    stream = io.BufferedReader(io.BytesIO(content))
+    found = list(format_module(form).read(stream, "here", Reading(format=form, separator="\t")))
+    got = [(record.cells, record.items, *record.labels) for block in found for record in block.records()]
+    assert [labels for _, _, labels in got] == [labels for _, labels in expected]
+    for (cells, items, _), (given_cells, _) in zip(got, expected, strict=True):
+        if form == "crfsuite":  # cells are attributes, named by their columns
+            assert items == [{f"{c}={cell}": 1.0 for c, cell in enumerate(row)} for row in given_cells]
+        else:
+            assert cells == given_cells
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_reads_writes_and_annotates(form):
+    module = format_module(form)
+    assert all(callable(getattr(module, name)) for name in ("read", "write", "annotate"))
+    assert isinstance(module.SPANS, bool) and isinstance(module.ATTRIBUTES, bool)
+    assert all(format_of(f"a{ending}", "?") == form for ending in FORMATS[form])
+
+
+@pytest.mark.parametrize(
+    ("form", "label", "message"),
+    [
+        ("columns", "a\tb", "choose another --output-separator"),
+        ("columns", "a\nb", "can not stand in a column"),
+        ("crfsuite", "a\tb", "holds a tab"),
+        ("crfsuite", "a\rb", "line break"),
+    ],
+)
+def test_what_can_not_be_written(form, label, message):
+    record = Record("here:3", [["w"]], None, [[label]], None, {})
+    with pytest.raises(ValueError, match=f"^here:3: .*{message}"):
+        written([record], form)
+    assert written([record], "jsonl")  # holds everything
+
+
 # ---- targets --------------------------------------------------------------------------------------------------------
 
 
@@ -256,12 +315,18 @@ def test_segments_cover_the_sequence(write):
     assert covered([], 2) == [(0, 1, "O"), (1, 2, "O")]
 
 
+def segment_constraints(rows, scheme, labels):
+    """What tags say of the only level of a model."""
+    told = [[one] for one in known_tags(rows, scheme, labels)]
+    return encode_levels(told, list(map(len, rows)), ["segment"], [labels])[0]
+
+
 def test_constraints_on_segments():
     rows = [["B-X", None, "I-Y", "B-Y", "I-Y", None, "O"], [frozenset({"B-X", "B-Y"})]]
     found = segment_constraints(rows, "iob2", ["X", "Y", "O"])
-    assert found.labels.tolist() == [0, -1, 1, 1, 1, -1, 2, -1]
-    assert found.ends.tolist() == [-1, -1, 1, 0, -1, 1, 1, 1]
-    assert found.allowed.astype(int).tolist()[7] == [1, 1, 0]
+    assert found.level.labels.tolist() == [0, -1, 1, 1, 1, -1, 2, -1]
+    assert found.level.ends.tolist() == [-1, -1, 1, 0, -1, 1, 1, 1]
+    assert found.level.allowed.astype(int).tolist()[7] == [1, 1, 0]
     assert found.known.tolist() == [True, True] and found.complete.tolist() == [False, False]
     with pytest.raises(ValueError, match="sequence 0, token 0: 'B-Z' is not a label"):
         segment_constraints([["B-Z"]], "iob2", ["X"])
@@ -276,7 +341,16 @@ def test_complete_constraints_are_the_segments(labels):
     ends = np.zeros(len(clean), int)
     for _, stop, _ in covered(segments(clean), len(clean)):
         ends[stop - 1] = 1
-    assert found.ends.tolist() == ends.tolist() and found.complete.all()
+    assert found.level.ends.tolist() == ends.tolist() and found.complete.all()
+
+
+def test_a_level_that_a_file_does_not_have(write):
+    with pytest.raises(FormatError, match="level 1 has no column of labels"):
+        next(blocks(write("a X\n"), Reading())).labels(1)
+    block = next(blocks(write('{"tokens": ["a"], "levels": [[], []]}\n'), Reading(format="jsonl")))
+    assert block.labels(1) == [[]] and block.depth == 2
+    with pytest.raises(FormatError, match=":1: the sequence has 2 levels, not 3"):
+        block.labels(2)
 
 
 def test_reading_from_a_model_file():

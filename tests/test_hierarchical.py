@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import scansion as sc
+from scansion import _core
 from scansion.training.optimizers import gradient_check
 
 
@@ -80,8 +81,7 @@ def problem(case: str, seed: int, hidden: bool, weighted: bool = False, n: int =
     X, y = hierarchical_oracle.data(seed, settings["levels"], bounds, hidden=hidden, n=n, longest=longest)
     weight = np.random.default_rng(seed).choice([0.0, 0.5, 2.0], size=len(X)) if weighted else None
     model = sc.HierarchicalCRF(**{"repeats": True, **settings})
-    model._check()
-    built, objective, _ = model._problem(X, y, weight)
+    built, objective = model.problem(X, y, weight)
     spans = dict.fromkeys(settings.get("segment_features", ()), span_dict)
 
     def function(w):
@@ -126,20 +126,20 @@ def test_loss_and_gradient_of_any_settings(seed):
         min_freq=float(rng.choice([0.0, 0.5])),
     )
     X, y = hierarchical_oracle.data(seed, TWO, [3, 2], hidden=bool(rng.integers(2)), n=3, longest=3)
-    model._check()
     try:
-        built, objective, told = model._problem(X, y)
+        built, objective = model.problem(X, y)
     except ValueError as error:
         assert "leaves no tree" in str(error)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("scansion.models.nested.objective.NestedObjective.impossible", lambda self: None)
-            built = model._problem(X, y)[0]
+            patch.setattr("scansion.models.estimator.Estimator._check_partial", lambda *_: None)
+            built = model.problem(X, y)[0]
         wrong = int(str(error)[2])  # y[.]
         assert not any(Oracle(built, [X[wrong]], [y[wrong]]).rows[0][2])
         return
     w = rng.normal(size=built.n_weights)
     gradient = np.empty_like(w)
     loss = objective.log_loss(w, gradient, 2)
+    told = objective.examples
     wanted, slope = Oracle(built, [X[b] for b in told], [y[b] for b in told]).log_loss(w)
     assert loss == pytest.approx(wanted, rel=1e-9, abs=1e-9)
     assert_allclose(gradient, slope, rtol=1e-8, atol=1e-9)
@@ -227,17 +227,19 @@ def test_lattices():
 def test_blocks_give_the_same_answers(monkeypatch):
     model, _, X, y, _ = weighted("everything there is", 4, hidden=True)
     asked = model.predict(X), model.predict_marginals(X, constraints=y), model.log_likelihood(X, y)
-    monkeypatch.setattr("scansion.models.learner._TOKENS_AT_ONCE", 3)
+    monkeypatch.setattr("scansion.models.estimator._TOKENS_AT_ONCE", 3)
     assert (model.predict(X), model.predict_marginals(X, constraints=y), model.log_likelihood(X, y)) == asked
 
 
-def test_blocks_give_the_same_objective(monkeypatch):
-    built, function, *_ = problem("everything there is", 4, True)
+def test_the_objective_is_the_sum_of_those_of_the_sequences():
+    built, function, _, X, y = problem("everything there is", 4, True)
     w = np.random.default_rng(0).normal(size=built.n_weights)
     loss, gradient = function(w)
-    monkeypatch.setattr("scansion.models.nested.model._FLOATS_AT_ONCE", 1)
-    _, function, *_ = problem("everything there is", 4, True)
-    again, slope = function(w)
+    model = sc.HierarchicalCRF(**{"repeats": True, **CASES["everything there is"]})
+    again, slope, one = 0.0, np.zeros_like(w), np.empty_like(w)
+    for b in range(len(X)):
+        again += model.problem(X, y, np.eye(len(X))[b]).objective.log_loss(w, one, 1)
+        slope += one
     assert again == pytest.approx(loss, rel=1e-12)
     assert_allclose(slope, gradient, rtol=1e-10, atol=1e-12)
 
@@ -247,26 +249,23 @@ def test_blocks_give_the_same_objective(monkeypatch):
 
 def flat_loss(flat, X, y, seed):
     """The loss of a flat model at random weights, and the weights by name."""
-    model, objective, _ = flat._problem(X, y)
+    model, objective = flat.problem(X, y)
     w = np.random.default_rng(seed).normal(size=model.n_weights)
     weighted = model.weighted(w)
-    names = {(block, name, pattern): value for block, name, pattern, value in weighted.named_features()}
-    names.update({("bias", "", model.pattern_name(model.n_labels + i)): w[i] for i in range(model.n_bias)})
+    names = {(block.part, name, pattern): value for block, name, pattern, value in weighted.named_features()}
     return objective.log_loss(w, np.empty_like(w), 1), names
 
 
 def nested_loss(nested, X, y, weights):
     """The loss of a model of one level at the weights of a flat one; what the flat one does not have is 0."""
-    nested._check()
-    model, objective, _ = nested._problem(X, y)
+    model, objective = nested.problem(X, y)
     w = np.zeros(model.n_weights)
     used = set()
     for block, where in model.parts():
         rows, columns = model.row_names(block), model.column_names(block)
-        for i, entry in enumerate(block.index.tolist()):
-            column = columns[entry % block.width]
-            kind = {"transition": "bias", "span": "cells"}.get(block.part, block.part)
-            key = (kind, rows[entry // block.width], column[1:] if block.part == "transition" else column)
+        for i, (r, c) in enumerate(zip(block.row.tolist(), block.columns.tolist(), strict=True)):
+            column = columns[c][1:] if block.part == "transition" else columns[c]
+            key = ("pattern" if block.part == "transition" else block.part, rows[r], column)
             if key in weights:
                 used.add(key)
                 w[where.start + i] = weights[key]
@@ -462,10 +461,8 @@ def test_development_data_and_progress(capsys):
 
 
 def test_an_interrupt_keeps_the_weights(monkeypatch):
-    from scansion.models.nested.objective import NestedObjective
-
     calls = []
-    whole = NestedObjective.log_loss
+    whole = _core.NestedObjective.log_loss
 
     def interrupted(self, *args):
         calls.append(1)
@@ -473,7 +470,7 @@ def test_an_interrupt_keeps_the_weights(monkeypatch):
             raise KeyboardInterrupt
         return whole(self, *args)
 
-    monkeypatch.setattr(NestedObjective, "log_loss", interrupted)
+    monkeypatch.setattr(_core.NestedObjective, "log_loss", interrupted)
     model = sc.HierarchicalCRF(NAMES, max_length=LIMITS).fit(DATA[:8], TARGETS[:8])
     assert "nterrupt" in model.message_ and np.abs(model.model_.weights).max() > 0
     assert model.predict(TEST[:1])
@@ -528,7 +525,8 @@ def test_empty_sequences():
 
 
 def test_no_trajectories(fitted):
-    with pytest.raises(NotImplementedError, match="trajectories are defined for chains and segments"):
+    assert not hasattr(fitted, "predict_compressed")
+    with pytest.raises(AttributeError, match="trajectories are defined for chains and segments"):
         fitted.predict_compressed(TEST)
 
 

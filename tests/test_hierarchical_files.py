@@ -151,8 +151,13 @@ def drop(name):
 
 def twice(metadata, arrays):
     metadata["blocks"][1] = dict(metadata["blocks"][0])
-    for part in ("index", "weights"):
+    for part in ("rows", "columns"):
         arrays[f"block1.{part}"] = arrays[f"block0.{part}"]
+
+
+def not_ascending(metadata, arrays):
+    number = next(i for i, block in enumerate(metadata["blocks"]) if block["always"])
+    arrays[f"block{number}.columns"] = arrays[f"block{number}.columns"][::-1].copy()
 
 
 HOSTILE = {
@@ -179,19 +184,22 @@ HOSTILE = {
     "always is a number": change_block("always", 1),
     "always on, but not a clique": change_block("always", True),
     "a block twice": twice,
-    "an index beyond the end": change_array("block0.index", lambda a: a + 10**9),
-    "an index below 0": change_array("block0.index", lambda a: a - 10**6),
-    "an index that does not ascend": change_array("block0.index", lambda a: a[::-1].copy()),
-    "an index of floats": change_array("block0.index", lambda a: a.astype(float)),
-    "fewer weights": change_array("block0.weights", lambda a: a[:-1].copy()),
-    "weights of nan": change_array("block0.weights", lambda a: a * np.nan),
-    "weights of -inf": change_array("block0.weights", lambda a: a - np.inf),
-    "weights by two": change_array("block0.weights", lambda a: np.stack([a, a])),
+    "columns beyond the end": change_array("block0.columns", lambda a: a + 10**9),
+    "columns below 0": change_array("block0.columns", lambda a: a - 10**6),
+    "columns that do not ascend": not_ascending,
+    "columns of floats": change_array("block0.columns", lambda a: a.astype(float)),
+    "rows that do not ascend": change_array("block0.rows", lambda a: a[::-1].copy()),
+    "fewer rows": change_array("block0.rows", lambda a: a[:-1].copy()),
+    "fewer weights": change_array("weights", lambda a: a[:-1].copy()),
+    "weights of nan": change_array("weights", lambda a: a * np.nan),
+    "weights of -inf": change_array("weights", lambda a: a - np.inf),
+    "weights by two": change_array("weights", lambda a: np.stack([a, a])),
     "a topology of another shape": change_array("1.children", lambda a: a[:, :-1].copy()),
     "a topology of numbers": change_array("1.children", lambda a: a.astype(np.int64)),
     "transitions outside the topology": change_array("1.children", lambda a: np.zeros_like(a)),
     "a basis of nan": change_array("0.basis", lambda a: a * np.nan),
-    "no weights": drop("block0.weights"),
+    "no weights": drop("weights"),
+    "no columns": drop("block0.columns"),
     "no topology": drop("0.children"),
     "no transitions": drop("1.transition.possible"),
     "no attributes": drop("attributes.text"),

@@ -101,7 +101,7 @@ def test_margins_are_widened():
     crf = sc.CRF(c2=1.0, algorithm="mm").fit(X, y)
     log = [entry["loss"] for entry in crf.training_log_]
     assert crf.loss_ == min(log) < 0.9 * log[0]
-    model, objective, _ = sc.CRF()._problem(X, y)
+    model, objective = sc.CRF().problem(X, y)
 
     def full(w):
         gradient = np.empty_like(w)
@@ -128,7 +128,7 @@ def test_the_average_is_that_of_the_weights_after_each_sequence(algorithm, order
     X, y = noisy(5, n=12)
     crf = sc.CRF(order, algorithm=algorithm, max_iterations=1, random_state=4).fit(X, y)
     # follow the same sequences one by one
-    model, objective, _ = sc.CRF(order)._problem(X, y)
+    model, objective = sc.CRF(order).problem(X, y)
     online = _core.Online(_core.Algorithm.perceptron if algorithm == "ap" else _core.Algorithm.passive_aggressive)
     w, steps = np.zeros(model.n_weights), []
     for b in np.random.default_rng(4).permutation(np.arange(12)):
@@ -141,7 +141,7 @@ def test_the_average_is_that_of_the_weights_after_each_sequence(algorithm, order
 @pytest.mark.parametrize("algorithm", ["likelihood", "margin", "perceptron", "passive_aggressive"])
 def test_a_pass_is_the_same_sequence_by_sequence(algorithm, order):
     X, y = noisy(6, n=12)
-    model, objective, _ = sc.CRF(order)._problem(X, y)
+    model, objective = sc.CRF(order).problem(X, y)
     ends = []
     for parts in ([np.arange(12)], np.arange(12)[:, None]):
         online = _core.Online(getattr(_core.Algorithm, algorithm))
@@ -324,7 +324,7 @@ def test_a_warm_start_goes_on_where_training_ended(make):
     crf.set_params(max_iterations=1).fit(X, y)
     assert crf.training_log_[0]["loss"] <= before
     assert crf.training_log_[0]["loss"] > 0.9 * before
-    model, objective, _ = crf.set_params(c2=0.0)._problem(X, y)
+    model, objective = crf.set_params(c2=0.0).problem(X, y)
     assert_array_equal(model.weights, crf.model_.weights)
     crf.set_params(max_iterations=None, c2=1.0).fit(X, y)
     assert crf.loss_ == pytest.approx(make(order=2, **extra).fit(X, y).loss_, rel=1e-3)
@@ -340,7 +340,7 @@ def test_a_warm_start_takes_new_labels_and_attributes(make):
         y, more = segments(y), (more[0], [[(0, 1, "other"), (1, 2, "L1")]])
     crf = make(warm_start=True, max_iterations=20).fit(X, y)
     old = {**crf.state_features_, **crf.pattern_features_}
-    model, _, _ = crf._problem([*X, *more[0]], [*y, *more[1]])
+    model, _ = crf.problem([*X, *more[0]], [*y, *more[1]])
     assert model.labels == [*crf.classes_, "other"]
     crf.model_ = model
     new = {**crf.state_features_, **crf.pattern_features_}
@@ -355,7 +355,7 @@ def test_a_warm_start_from_a_file_or_a_dataset(tmp_path):
     crf.save(tmp_path / "model")
     again = sc.load(tmp_path / "model")
     for data, target in ((X, y), (sc.data.encode(X), y), (sc.data.encode(X[::-1]), y[::-1])):
-        model, _, _ = again._problem(data, target)
+        model, _ = again.problem(data, target)
         probe = sc.CRF()
         probe.model_ = model
         assert probe.state_features_ == crf.state_features_
@@ -370,12 +370,12 @@ def test_a_warm_start_with_longer_segments():
         X, [[(0, 2, "A"), (2, 4, "B")], ["A"] * 3]
     )
     before = semi.state_features_
-    model, _, _ = semi._problem([[["a"]] * 6], [[(0, 5, "A"), (5, 6, "B")]])
+    model, _ = semi.problem([[["a"]] * 6], [[(0, 5, "A"), (5, 6, "B")]])
     assert model.max_length == 5
     semi.model_ = model
     kept = {key: before[key] for key in semi.state_features_}
     assert semi.state_features_ == kept and ("length", "A") in kept
-    model, _, _ = semi._problem(X[:1], [[(0, 1, "A"), (1, 4, "B")]])
+    model, _ = semi.problem(X[:1], [[(0, 1, "A"), (1, 4, "B")]])
     assert model.max_length == 5  # what the model could predict stays possible
 
 

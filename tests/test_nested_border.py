@@ -209,5 +209,6 @@ def test_inputs_are_not_modified_and_may_be_strided():
 
 
 def test_compressed_is_for_flat_lattices():
-    with pytest.raises(TypeError, match="chains and segments"):
+    assert not hasattr(sized(3), "compressed")
+    with pytest.raises(AttributeError, match="chains and segments"):
         sized(3).compressed()

@@ -143,7 +143,7 @@ def test_margin_loss_and_subgradient(case, form):
 @cases
 def test_threads_give_the_same_bits(case):
     X, y = for_case(case, 3, "partial segments", n=24)
-    model, objective, _ = sc.SemiCRF(**CASES[case])._problem(X, y)
+    model, objective = sc.SemiCRF(**CASES[case]).problem(X, y)
     w = np.random.default_rng(0).normal(size=model.n_weights)
     answers = []
     for n_jobs in (1, 2, 3):
@@ -302,7 +302,7 @@ def test_blocks_give_the_same_answers(fitted, monkeypatch):
     semi, X, y, _ = fitted
     whole = semi.predict(X), semi.predict_marginals(X), semi.score(X, y)
     likelihood = semi.log_likelihood(X, y)
-    monkeypatch.setattr("scansion.models.learner._TOKENS_AT_ONCE", 4)
+    monkeypatch.setattr("scansion.models.estimator._TOKENS_AT_ONCE", 4)
     assert (semi.predict(X), semi.predict_marginals(X), semi.score(X, y)) == whole
     assert semi.log_likelihood(X, y) == pytest.approx(likelihood, rel=1e-12)
     assert semi.predict(X, constraints=whole[0]) == whole[0]
@@ -425,7 +425,7 @@ def test_what_a_bounded_model_cannot_do(monkeypatch):
     y = [[(0, 3, "A")], [(0, 1, "A"), (1, 2, "B")]]
     semi = sc.SemiCRF(max_length="by label", repeats=False).fit(X[:2], y)
     impossible = [None, None, [(0, 1, "B"), (1, 2, None), (2, 5, "B")]]
-    monkeypatch.setattr("scansion.models.learner._TOKENS_AT_ONCE", 3)  # each sequence is a block
+    monkeypatch.setattr("scansion.models.estimator._TOKENS_AT_ONCE", 3)  # each sequence is a block
     message = r"constraints\[2\] leaves no segmentation: none gets beyond position 2 without a segment that repeats"
     for ask in (semi.predict, semi.predict_marginals, lambda X, c: semi.predict_kbest(X, 2, c), semi.lattices):
         with pytest.raises(ValueError, match=message):
@@ -444,8 +444,8 @@ def test_splitting_leaves_what_is_unknown_alone():
     X = [[["a"]] * 9]
     y = [["A", "A", "A", "A", None, None, None, None, "B"]]
     semi = sc.SemiCRF(max_length=3, long_segments="split", all_possible_states=True)
-    one = semi._problem(X, y)
-    other = sc.SemiCRF(max_length=3, all_possible_states=True)._problem(X, [[(0, 3, "A"), (3, 4, "A"), (8, 9, "B")]])
+    one = semi.problem(X, y)
+    other = sc.SemiCRF(max_length=3, all_possible_states=True).problem(X, [[(0, 3, "A"), (3, 4, "A"), (8, 9, "B")]])
     assert one[0].labels == other[0].labels
     w = np.zeros(one[0].n_weights)
     gradient = np.empty_like(w)

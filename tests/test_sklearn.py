@@ -88,7 +88,7 @@ def test_weights_of_zero_are_not_saved(tmp_path):
 def test_loading_maps_the_file(tmp_path):
     crf = sc.CRF(max_iterations=3).fit(X, Y)
     crf.save(tmp_path / "model")
-    weights = sc.load(tmp_path / "model").model_.weights
+    weights = sc.load(tmp_path / "model", mmap=True).model_.weights
     assert not weights.flags.writeable and not weights.flags.owndata
 
 
@@ -119,35 +119,49 @@ def test_pickle_and_copy(model):
     assert again.training_log_ == model.training_log_ and again.n_iter_ == model.n_iter_
 
 
+def level(meta, **changes):
+    meta["levels"][0].update(changes)
+
+
+def start(meta, arrays, name, change):
+    """Change an array of the block of attributes read at the start."""
+    number = [block["part"] for block in meta["blocks"]].index("start")
+    key = f"block{number}.{name}"
+    arrays[key] = change(arrays[key])
+
+
 MUTATIONS = {
-    "no labels": lambda meta, arrays: meta.pop("labels"),
-    "labels of the wrong type": lambda meta, arrays: meta.update(labels="ABC"),
-    "labels that cannot be": lambda meta, arrays: meta.update(labels=[["A"], "B", "C"]),
-    "labels twice": lambda meta, arrays: meta.update(labels=["A", "A", "C"]),
-    "too few labels": lambda meta, arrays: meta.update(labels=["A"]),
+    "no labels": lambda meta, arrays: meta["levels"][0].pop("labels"),
+    "labels of the wrong type": lambda meta, arrays: level(meta, labels="ABC"),
+    "labels that cannot be": lambda meta, arrays: level(meta, labels=[["A"], "B", "C"]),
+    "labels twice": lambda meta, arrays: level(meta, labels=["A", "A", "C"]),
+    "too few labels": lambda meta, arrays: level(meta, labels=["A"]),
+    "no level": lambda meta, arrays: meta.update(levels=[]),
+    "two levels": lambda meta, arrays: meta.update(levels=meta["levels"] * 2),
+    "a level without a bound": lambda meta, arrays: level(meta, max_length=None),
     "another kind": lambda meta, arrays: meta.update(segments=not meta["segments"]),
-    "no parts": lambda meta, arrays: meta.update(parts=[]),
-    "strange parts": lambda meta, arrays: meta.update(parts=["start", "middle"]),
-    "parts of a strange type": lambda meta, arrays: meta.update(parts={"start": 1}),
-    "max_length 0": lambda meta, arrays: meta.update(max_length=0),
-    "max_length huge": lambda meta, arrays: meta.update(max_length=10**15),
-    "max_length text": lambda meta, arrays: meta.update(max_length="2"),
+    "no blocks": lambda meta, arrays: meta.update(blocks=[]),
+    "strange parts": lambda meta, arrays: meta["blocks"][1].update(part="middle"),
+    "parts of a strange type": lambda meta, arrays: meta["blocks"][1].update(part={"start": 1}),
+    "max_length 0": lambda meta, arrays: level(meta, max_length=0),
+    "max_length huge": lambda meta, arrays: level(meta, max_length=10**15),
+    "max_length text": lambda meta, arrays: level(meta, max_length="2"),
     "parameters unknown": lambda meta, arrays: meta["parameters"].update(nonsense=1),
     "parameters a list": lambda meta, arrays: meta.update(parameters=[1]),
-    "basis names": lambda meta, arrays: meta.update(basis_names=["x"] * 99),
+    "basis names": lambda meta, arrays: level(meta, basis_names=["x"] * 99),
     "no weights": lambda meta, arrays: arrays.pop("weights"),
     "weights too short": lambda meta, arrays: arrays.update(weights=arrays["weights"][:-1]),
     "weights not finite": lambda meta, arrays: arrays.update(weights=np.full_like(arrays["weights"], np.nan)),
     "weights infinite": lambda meta, arrays: arrays.update(weights=np.full_like(arrays["weights"], -np.inf)),
     "weights of integers": lambda meta, arrays: arrays.update(weights=arrays["weights"].reshape(1, -1)),
-    "patterns out of range": lambda meta, arrays: arrays.update({"start.pattern": arrays["start.pattern"] + 1000}),
-    "patterns negative": lambda meta, arrays: arrays.update({"start.pattern": arrays["start.pattern"] - 1000}),
-    "patterns of floats": lambda meta, arrays: arrays.update({"start.pattern": arrays["start.pattern"] + 0.5}),
-    "patterns not ascending": lambda meta, arrays: arrays.update(
-        {"start.rows": np.minimum(arrays["start.rows"] * 10**6, arrays["start.rows"][-1])}
+    "patterns out of range": lambda meta, arrays: start(meta, arrays, "columns", lambda a: a + 1000),
+    "patterns negative": lambda meta, arrays: start(meta, arrays, "columns", lambda a: a - 1000),
+    "patterns of floats": lambda meta, arrays: start(meta, arrays, "columns", lambda a: a + 0.5),
+    "patterns not ascending": lambda meta, arrays: start(
+        meta, arrays, "rows", lambda a: np.minimum(a * 10**6, a[-1])
     ),
-    "rows too few": lambda meta, arrays: arrays.update({"start.rows": arrays["start.rows"][:-1]}),
-    "rows that decrease": lambda meta, arrays: arrays.update({"start.rows": arrays["start.rows"][::-1]}),
+    "rows too few": lambda meta, arrays: start(meta, arrays, "rows", lambda a: a[:-1]),
+    "rows that decrease": lambda meta, arrays: start(meta, arrays, "rows", lambda a: a[::-1]),
     "symbols out of range": lambda meta, arrays: arrays.update(
         {"patterns.symbols": arrays["patterns.symbols"] + 50}
     ),
@@ -157,8 +171,8 @@ MUTATIONS = {
     "names not text": lambda meta, arrays: arrays.update(
         {"attributes.text": np.full_like(arrays["attributes.text"], 255)}
     ),
-    "basis missing": lambda meta, arrays: arrays.pop("basis"),
-    "cells too many": lambda meta, arrays: arrays.update({"cells.pattern": np.zeros(3, np.int32)}),
+    "basis missing": lambda meta, arrays: arrays.pop("0.basis"),
+    "always-on labels": lambda meta, arrays: arrays.update({"block0.columns": arrays["block0.columns"] * 0}),
 }  # fmt: skip
 
 

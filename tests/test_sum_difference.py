@@ -135,7 +135,7 @@ def test_adversarial_weights_through_the_objective(seed, scale):
     y = [[int(rng.integers(3)) for _ in x] for x in X]
     y[0] = [None if rng.random() < 0.5 else label for label in y[0]]
     y[1] = [{0, label} for label in y[1]]
-    one, other = (sc.CRF(4, engine=e)._problem(X, y) for e in ("automaton", "sum-difference"))
+    one, other = (sc.CRF(4, engine=e).problem(X, y) for e in ("automaton", "sum-difference"))
     w = rng.choice([-scale, scale, 0.0, scale / 3], size=one[0].n_weights)
     a, b = np.empty_like(w), np.empty_like(w)
     loss = one[1].log_loss(w, a, 1)
@@ -150,26 +150,26 @@ def test_guard_is_counted():
     X = [[["a"], ["b"], ["a"]]] * 5
     y = [["U", "V", "U"], ["V", "V", "U"], ["U", "V", "V"], ["U", None, "V"], [{"V"}, None, None]]
     crf = sc.CRF(2, engine="sum-difference")
-    model, objective, _ = crf._problem(X, y)
+    model, objective = crf.problem(X, y)
     gradient = np.empty(model.n_weights)
     objective.log_loss(np.zeros(model.n_weights), gradient, 1)
-    assert objective.refused() == 0
+    assert objective.native.refused() == 0
     # U V is what is known of a sequence, and its weight is far below all others
     w = np.zeros(model.n_weights)
     for z, pattern in enumerate(model.patterns[model.n_labels :]):
         if model.labels[pattern[-1]] == "V" and len(pattern) == 2:
             w[z] = -50.0
-    plain = sc.CRF(2, engine="automaton")._problem(X, y)[1]
+    plain = sc.CRF(2, engine="automaton").problem(X, y)[1]
     expected = np.empty_like(gradient)
     loss = plain.log_loss(w, expected, 1)
     assert_allclose(objective.log_loss(w, gradient, 1), loss, rtol=LOG_Z)
     assert_allclose(gradient, expected, atol=EXPECTATION)
-    assert 0 < objective.refused() <= 7
+    assert 0 < objective.native.refused() <= 7
     w[: model.n_bias] = 1000.0  # beyond what an exponential can hold
     assert_allclose(objective.log_loss(w, gradient, 1), plain.log_loss(w, expected, 1), rtol=LOG_Z)
-    assert objective.refused() == 7
+    assert objective.native.refused() == 7
     objective.log_loss(np.zeros(model.n_weights), gradient, 1)
-    assert objective.refused() == 0
+    assert objective.native.refused() == 0
 
 
 # The objective -------------------------------------------------------------------------------------
@@ -204,8 +204,8 @@ def test_loss_is_enumeration(name, partial, seed):
     w = problem.weights(rng)
     loss, gradient = problem.log_loss(w)
     expected, slope = problem.oracle.log_loss(w)
-    assert problem.objective.refused() == 0
-    assert problem.objective.sum_difference_size()[0] > 0
+    assert problem.objective.native.refused() == 0
+    assert problem.objective.native.sum_difference_size()[0] > 0
     assert_allclose(loss, expected, rtol=1e-10, atol=1e-10)
     assert_allclose(gradient, slope, atol=1e-9)
     assert_array_equal(problem.log_loss(w, n_jobs=3)[1], gradient)
@@ -263,8 +263,8 @@ def test_positions_with_equal_sets_share_them():
     rng = np.random.default_rng(0)
     X = [[["a"]] * 50 for _ in range(20)]
     y = [[int(v) for v in rng.integers(0, 3, 50)] for _ in X]
-    objective = sc.CRF(3, engine="sum-difference")._problem(X, y)[1]
-    sets, nodes, _ = objective.sum_difference_size()
+    objective = sc.CRF(3, engine="sum-difference").problem(X, y)[1]
+    sets, nodes, _ = objective.native.sum_difference_size()
     assert sets <= 6  # near the start long patterns do not fit yet
     assert nodes > 900 * 20
 
@@ -273,7 +273,7 @@ def test_patterns_live_only_where_their_attributes_fire():
     X = [[["a"], ["b"], ["a"], ["b"], ["rare"], ["a"], ["b"]]]
     y = [["U", "V", "U", "U", "V", "U", "V"]]
     crf = sc.CRF(3, bias_order=0, attribute_orders={"rare": 3}, engine="sum-difference")
-    _, nodes, _ = crf._problem(X, y)[1].sum_difference_size()
+    _, nodes, _ = crf.problem(X, y).objective.native.sum_difference_size()
     # one pattern of four labels at one position: itself there, its prefixes of three and two labels before
     assert nodes == 7 * 2 + 3
 

@@ -45,19 +45,19 @@ def test_labels(y):
         one for e in entries if e is not None for one in (sorted(e) if isinstance(e, (set, frozenset)) else [e])
     )
     assert labels == list(appeared)
-    assert targets.labels.dtype == np.int32
-    assert targets.ends is None
+    assert targets.level.labels.dtype == np.int32
+    assert targets.level.ends is None
     allowed = [members(e, labels) for e in entries]
     for t, options in enumerate(allowed):
         one = len(options) == 1 and entries[t] is not None
-        assert targets.labels[t] == (labels.index(*options) if one else -1)
-    assert (targets.allowed is not None) == any(
+        assert targets.level.labels[t] == (labels.index(*options) if one else -1)
+    assert (targets.level.allowed is not None) == any(
         1 < len(a) for e, a in zip(entries, allowed, strict=True) if e is not None
     )
-    if targets.allowed is not None:
-        assert targets.allowed.shape == (len(entries), len(labels))
-        assert [{labels[i] for i in np.flatnonzero(row)} for row in targets.allowed] == allowed
-    for b, row in enumerate(by_sequence(targets.labels, lengths)):
+    if targets.level.allowed is not None:
+        assert targets.level.allowed.shape == (len(entries), len(labels))
+        assert [{labels[i] for i in np.flatnonzero(row)} for row in targets.level.allowed] == allowed
+    for b, row in enumerate(by_sequence(targets.level.labels, lengths)):
         assert targets.complete[b] == (row >= 0).all()
     informed = [e is not None and (len(a) == 1 or len(a) < len(labels)) for e, a in zip(entries, allowed, strict=True)]
     assert targets.known.tolist() == [bool(any(r)) for r in by_sequence(np.array(informed, bool), lengths)]
@@ -70,15 +70,15 @@ def test_given_labels(y):
     targets, labels = encode_labels(y, lengths, LABELS)
     assert labels == LABELS
     learnt, names = encode_labels(y, lengths)
-    named = [names[i] if i >= 0 else None for i in learnt.labels]
-    assert [LABELS[i] if i >= 0 else None for i in targets.labels] == named
+    named = [names[i] if i >= 0 else None for i in learnt.level.labels]
+    assert [LABELS[i] if i >= 0 else None for i in targets.level.labels] == named
     assert targets.complete.tolist() == learnt.complete.tolist()
 
 
 def test_labels_in_order_of_first_appearance():
     targets, labels = encode_labels([["b", "a"], ["c", "a"]], [2, 2])
     assert labels == ["b", "a", "c"]
-    assert targets.labels.tolist() == [0, 1, 2, 1]
+    assert targets.level.labels.tolist() == [0, 1, 2, 1]
     assert targets.complete.tolist() == [True, True]
     assert targets.known.tolist() == [True, True]
 
@@ -105,7 +105,7 @@ def test_kinds_of_labels(y, expected):
 
 def test_generators():
     targets, labels = encode_labels(((x for x in "ab") for _ in range(2)), [2, 2])
-    assert (labels, targets.labels.tolist()) == (["a", "b"], [0, 1, 0, 1])
+    assert (labels, targets.level.labels.tolist()) == (["a", "b"], [0, 1, 0, 1])
 
 
 def test_sets_are_numbered_alike_in_every_run():
@@ -125,7 +125,7 @@ def test_sets_are_numbered_alike_in_every_run():
 
 def test_empty_sequences():
     targets, labels = encode_labels([[], None, []], [0, 0, 0])
-    assert (targets.labels.size, labels) == (0, [])
+    assert (targets.level.labels.size, labels) == (0, [])
     assert targets.complete.tolist() == [True] * 3
     assert targets.known.tolist() == [False] * 3
     assert encode_labels([], [])[0].complete.shape == (0,)
@@ -133,7 +133,7 @@ def test_empty_sequences():
 
 def test_a_set_of_all_labels_tells_nothing():
     targets, _ = encode_labels([[{"a", "b"}]], [1])
-    assert targets.allowed.tolist() == [[True, True]]
+    assert targets.level.allowed.tolist() == [[True, True]]
     assert targets.known.tolist() == [False]
     targets, _ = encode_labels([[{"a", "b"}]], [1], ["a", "b", "c"])
     assert targets.known.tolist() == [True]
@@ -156,10 +156,10 @@ def segmentations(draw):
 def test_segments(y):
     lengths = [size for size, _ in y]
     targets, labels = encode_segments([segments for _, segments in y], lengths)
-    assert targets.ends.dtype == np.int8
+    assert targets.level.ends.dtype == np.int8
     spans = [stop - start for _, segments in y for start, stop, _ in segments]
-    assert targets.longest == max(spans, default=0)
-    rows = zip(by_sequence(targets.labels, lengths), by_sequence(targets.ends, lengths), strict=True)
+    assert targets.level.longest == max(spans, default=0)
+    rows = zip(by_sequence(targets.level.labels, lengths), by_sequence(targets.level.ends, lengths), strict=True)
     for b, (row, ends) in enumerate(rows):
         size, segments = y[b]
         expected_ends, expected = [-1] * size, [None] * size
@@ -175,7 +175,7 @@ def test_segments(y):
             expected_ends[-1] = 1
         assert ends.tolist() == expected_ends
         plain, _ = encode_labels([expected], [size], labels)
-        assert row.tolist() == plain.labels.tolist()
+        assert row.tolist() == plain.level.labels.tolist()
         assert targets.complete[b] == (plain.complete[0] and min(expected_ends, default=0) >= 0)
         assert targets.known[b] == (plain.known[0] or informed)
 
@@ -192,9 +192,9 @@ def test_labels_of_segments(y):
     one, labels = encode_segments(y, lengths)
     other, names = encode_segments(runs, lengths)
     assert labels == names
-    assert one.labels.tolist() == other.labels.tolist()
-    assert one.ends.tolist() == other.ends.tolist()
-    assert one.longest == other.longest
+    assert one.level.labels.tolist() == other.level.labels.tolist()
+    assert one.level.ends.tolist() == other.level.ends.tolist()
+    assert one.level.longest == other.level.longest
     assert one.complete.all()
     assert other.complete.all()
 
@@ -202,17 +202,17 @@ def test_labels_of_segments(y):
 def test_boundaries_beside_unknown_labels_are_unknown():
     y = [["a", "a", "b", None, "b", {"a", "b"}, "a"]]
     targets, _ = encode_segments(y, [7])
-    assert targets.ends.tolist() == [0, 1, -1, -1, -1, -1, 1]
-    assert targets.labels.tolist() == [0, 0, 1, -1, 1, -1, 0]
+    assert targets.level.ends.tolist() == [0, 1, -1, -1, -1, -1, 1]
+    assert targets.level.labels.tolist() == [0, 0, 1, -1, 1, -1, 0]
     assert targets.complete.tolist() == [False]
-    assert targets.longest == 2
+    assert targets.level.longest == 2
 
 
 def test_gaps():
     targets, labels = encode_segments([[(2, 4, "x")], None, []], [6, 2, 2])
     assert labels == ["x"]
-    assert targets.labels.tolist() == [-1, -1, 0, 0, -1, -1, -1, -1, -1, -1]
-    assert targets.ends.tolist() == [-1, 1, 0, 1, -1, 1, -1, 1, -1, 1]
+    assert targets.level.labels.tolist() == [-1, -1, 0, 0, -1, -1, -1, -1, -1, -1]
+    assert targets.level.ends.tolist() == [-1, 1, 0, 1, -1, 1, -1, 1, -1, 1]
     assert targets.known.tolist() == [True, False, False]
     assert targets.complete.tolist() == [False, False, False]
 
@@ -220,7 +220,7 @@ def test_gaps():
 def test_boundaries_alone_are_knowledge():
     targets, labels = encode_segments([[(0, 2, None), (2, 3, None)], [(0, 2, None)]], [3, 2])
     assert labels == []
-    assert targets.ends.tolist() == [0, 1, 1, 0, 1]
+    assert targets.level.ends.tolist() == [0, 1, 1, 0, 1]
     assert targets.known.tolist() == [True, True]
     assert targets.complete.tolist() == [False, False]
 
@@ -243,15 +243,15 @@ def test_labels_of_segments_are_numbered_by_position():
 def test_kinds_of_segments(sequence):
     targets, labels = encode_segments([sequence], [3])
     assert labels == [7, 5]
-    assert targets.labels.tolist() == [0, 0, 1]
-    assert targets.ends.tolist() == [0, 1, 1]
+    assert targets.level.labels.tolist() == [0, 0, 1]
+    assert targets.level.ends.tolist() == [0, 1, 1]
 
 
 def test_sets_of_labels_of_segments():
     targets, labels = encode_segments([[(0, 2, {"b", "a"}), (2, 3, "c")]], [3])
     assert labels == ["a", "b", "c"]
-    assert targets.allowed.tolist() == [[True, True, False]] * 2 + [[False, False, True]]
-    assert targets.labels.tolist() == [-1, -1, 2]
+    assert targets.level.allowed.tolist() == [[True, True, False]] * 2 + [[False, False, True]]
+    assert targets.level.labels.tolist() == [-1, -1, 2]
 
 
 def test_targets_constrain_a_lattice():
@@ -259,7 +259,7 @@ def test_targets_constrain_a_lattice():
     targets, labels = encode_segments([[(1, 3, "x")]], [5], ["x", "y"])
     lattice = sc.SegmentLattice(np.zeros((5, 3, 2)), [(0,), (1,)], len(labels))
     best, _ = lattice.constrain(
-        labels=targets.labels.astype(np.int64), boundaries=targets.ends.astype(np.int64)
+        labels=targets.level.labels.astype(np.int64), boundaries=targets.level.ends.astype(np.int64)
     ).viterbi()
     assert sc.Segment(1, 3, 0) in best
 

@@ -41,7 +41,7 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_gradient_is_that_of_finite_differences(name):
     estimator, y = CASES[name]
-    model, objective, _ = estimator._problem(X, y)
+    model, objective = estimator.problem(X, y)
     rng = np.random.default_rng(0)
     w = rng.normal(size=model.n_weights)
     gradient = np.empty_like(w)
@@ -61,7 +61,7 @@ def test_gradient_is_that_of_finite_differences(name):
 @pytest.mark.parametrize("name", CASES)
 def test_loss_is_the_log_probability_by_enumeration(name):
     estimator, y = CASES[name]
-    model, objective, _ = estimator._problem(X[:2], y[:2])
+    model, objective = estimator.problem(X[:2], y[:2])
     model.weights = np.random.default_rng(1).normal(size=model.n_weights)
     loss = objective.log_loss(model.weights, np.empty(model.n_weights), 1)
     fitted = type(estimator)(**estimator.get_params())

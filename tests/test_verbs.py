@@ -310,6 +310,8 @@ def test_two_levels(ok, here):
     out = ok("tag", "levels", "levels.jsonl").splitlines()
     assert json.loads(out[0])["levels"] == [[[0, 3, "S"]], [[0, 2, "NP"], [2, 3, "VP"]]]
     assert "hierarchical" in ok("inspect", "levels")
+    sets = ok("tag", "levels", "--constraints", stdin=b"the ? ?\nman ? B-VP|O\n. O ?\n")
+    assert sets.splitlines()[1].split()[-1] in ("B-VP", "O")
     lines = ok("tag", "levels", "levels.txt", "--marginals", "--all-marginals").splitlines()
     cells = [line.split()[3:] for line in lines if line]  # two labels, their probabilities, those of all labels
     for _, _, upper, lower, *others in cells:
@@ -358,12 +360,157 @@ def test_inspect(ok, here):
     assert ok("inspect", "crf", "--top", "0").count("\n") < 12
 
 
+@pytest.fixture(scope="session")
+def tree(here):
+    """A model of two levels, in a file."""
+    X = [[{"w": w} for w in "the man sees it".split()]] * 2
+    y = [[[(0, 4, "S")], [(0, 2, "NP"), (2, 3, "VP"), (3, 4, "NP")]]] * 2
+    model = scansion.HierarchicalCRF(["sentence", "phrase"], max_iterations=5).fit(X, y)
+    model.save(here / "tree")
+    return model
+
+
+def test_inspect_shows_labels_by_level(ok, tree):
+    out = ok("inspect", "tree", "--top", "2")
+    assert "labels of sentence: S\n" in out and "labels of phrase: NP VP\n" in out
+    assert "hierarchical: 3 labels" in out
+    assert "\nphrase: patterns of labels, strongest first\n" in out and "  inside S\n" in out
+    found = json.loads(ok("inspect", "tree", "--json", "--top", "1000"))
+    assert found["labels"] == ["S", "NP", "VP"]
+    levels = found["levels"]
+    assert [level["name"] for level in levels] == ["sentence", "phrase"]
+    assert [level["labels"] for level in levels] == list(tree.classes_.values())
+    assert [level["max_length"] for level in levels] == list(tree.max_length_.values())
+    weights = {
+        (level["name"], attribute, label): w
+        for level in levels
+        for label, rows in level["state_features"].items()
+        for attribute, w in rows
+    }
+    assert weights == tree.state_features_
+    assert found["attributes"] == len({attribute for _, attribute, _ in weights})
+
+
+def test_one_level_is_one_level(ok, here):
+    """Whatever the model: a hierarchy of one level answers as segments do."""
+    X = [[["w=a"], ["w=b"], ["w=c"]]] * 3
+    segments = [(0, 2, "P"), (2, 3, "Q")]
+    scansion.HierarchicalCRF(["only"], max_iterations=20, c2=0.01).fit(X, [[segments]] * 3).save(here / "one-level")
+    scansion.SemiCRF(repeats=False, max_iterations=20, c2=0.01).fit(X, [segments] * 3).save(here / "one-segment")
+    (here / "abc.crfsuite").write_text("P\tw=a\nP\tw=b\nQ\tw=c\n")
+    (here / "abc.jsonl").write_text('{"tokens": [{"w=a": 1}, {"w=b": 1}, {"w=c": 1}]}\n{"tokens": []}\n')
+    for arguments in (["abc.crfsuite"], ["abc.jsonl"], ["abc.crfsuite", "--constraints"]):
+        one, other = (ok("tag", model, *arguments) for model in ("one-level", "one-segment"))
+        assert one == other
+    assert json.loads(ok("tag", "one-level", "abc.jsonl").splitlines()[0])["spans"] == [list(s) for s in segments]
+    assert ok("evaluate", "one-level", "abc.crfsuite") == ok("evaluate", "one-segment", "abc.crfsuite")
+
+
+@pytest.mark.parametrize("model", ["crf", "semi", "tree"])
+def test_sequences_without_tokens(ok, here, tree, model):
+    (here / "nothing.jsonl").write_text('{"tokens": [], "labels": []}\n')
+    for chosen in ([], ["--kbest", "2"], ["--marginals", "--all-marginals"], ["--constraints"]):
+        (entry,) = map(json.loads, ok("tag", model, "nothing.jsonl", *chosen).splitlines())
+        assert entry["tokens"] == [] and not any(entry.get(key) for key in ("labels", "spans"))
+        assert model != "tree" or entry["levels"] == [[], []]
+    assert [ok("convert", "nothing.jsonl", "--to", form) for form in ("columns", "crfsuite")] == ["\n", "\n"]
+
+
+# ---- what files and terminals can not hold ---------------------------------------------------------------------------
+
+
+def labelled(here, label):
+    """A model that gives every token this label."""
+    from scansion.formats import Reading
+
+    model = scansion.CRF(max_iterations=2).fit([[["U:w"]]], [[label]])
+    model.reading_ = Reading(template="U:%x[0,0]\n", dialect="crf++")
+    model.save(here / "labelled")
+
+
+@pytest.mark.parametrize(
+    ("label", "options", "fits"),
+    [
+        ("a b", [], False),
+        ("a\tb", [], False),
+        ("", [], False),
+        ("a\nb", ["--separator", "tab"], False),
+        ("a\rb", ["--separator", "tab"], False),
+        ("a\tb", ["--separator", "tab"], False),
+        ("a b", ["--separator", "tab"], True),
+        ("", ["--separator", "tab"], True),
+        ("a,b", ["--separator", "comma"], False),
+        ("a,b", [], True),
+        ("a,b", ["--kbest", "1"], True),
+        ("a b", ["--kbest", "1"], False),
+        ("a b", ["--all-marginals"], False),
+        ("a b", ["--compressed"], False),
+        ("a\nb", ["--compressed"], False),
+    ],
+)
+def test_tag_refuses_labels_that_the_format_can_not_hold(call, here, label, options, fits):
+    labelled(here, label)
+    code, out, err = call("tag", "labelled", *options, stdin=b"w\n")
+    assert code == (0 if fits else 1)
+    if fits:
+        assert label in out
+    else:
+        assert out == "" and err == (
+            f"scansion: <stdin>: {label!r} can not stand in a column: convert the file to JSON lines, which hold any "
+            "label\n"
+        )
+    code, out, err = call("tag", "labelled", "--format", "jsonl", stdin=b'{"tokens": ["w"]}')
+    assert json.loads(out)["labels"] == [label]
+
+
+def test_tag_refuses_labels_for_items(call, here):
+    for label, fits in (("a b", True), ("a\tb", False), ("a\nb", False), ("", False)):
+        labelled(here, label)
+        code, out, err = call("tag", "labelled", "--format", "crfsuite", stdin=b"?\tU\\:w\n")
+        assert (code, out) == ((0, f"{label}\n\n") if fits else (1, ""))
+        assert fits or repr(label) in err
+
+
+CONTROLS = "\x1b[31m\x07\x9b\u202e\x7f"
+ESCAPED = r"\x1b[31m\x07\u009b\u202e\u007f"
+
+
+def test_controls_are_shown_escaped(call, ok, here):
+    label = f"X{CONTROLS}\nY"
+    labelled(here, label)
+    (here / "controls.jsonl").write_text(json.dumps({"tokens": ["w"], "labels": [label]}))
+    shown = f"X{ESCAPED}" + r"\x0aY"
+    assert f"labels: {shown}\n" in ok("inspect", "labelled")
+    assert json.loads(ok("inspect", "labelled", "--json"))["labels"] == [label]
+    assert f"\n{shown} " in ok("evaluate", "labelled", "controls.jsonl")
+    assert list(json.loads(ok("evaluate", "labelled", "controls.jsonl", "--json"))["labels"]) == [label]
+    for arguments in (
+        ["inspect", "labelled"],
+        ["inspect", "labelled", "--json"],
+        ["evaluate", "labelled", "controls.jsonl"],
+        ["evaluate", "labelled", "controls.jsonl", "--json"],
+        ["tag", f"no{CONTROLS}model"],
+        ["tag", f"no{CONTROLS}model", "--debug"],
+        ["tag", "crf", f"--no{CONTROLS}option"],
+        ["tag", "crf", "--kbest", CONTROLS],
+        ["train", "controls.jsonl", "-o", f"m{CONTROLS}"],
+        ["inspect", "crf", "--html", f"m{CONTROLS}.html"],
+    ):
+        code, out, err = call(*arguments)
+        assert not set(CONTROLS) & set(out + err) - set("[31m"), arguments
+        assert out or err
+
+
 def test_pages(call, ok, here):
     pytest.importorskip("scansion.display")
     ok("inspect", "crf", "--html", "report.html")
     assert "<html" in (here / "report.html").read_text()[:300].lower()
     ok("tag", "semi", "words.txt", "--html", "words.html")
     assert "boat" in (here / "words.html").read_text()
+    text = b"the D ?\nman N B-NP\n. . ?\n"  # unless it is told, the two are one phrase
+    for options, found in (([], "NP, tokens 0:2: the man"), (["--constraints"], "NP, token 0: the;")):
+        ok("tag", "semi", "--html", "held.html", *options, stdin=text)
+        assert found in (here / "held.html").read_text()
 
 
 @pytest.mark.parametrize("scheme", ["iob1", "ioe2", "iobes", "bilou"])

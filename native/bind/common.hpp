@@ -14,7 +14,8 @@
 #include <vector>
 
 #include "encoder.hpp"
-#include "lattice.hpp"
+#include "kernels.hpp"
+#include "parallel.hpp"
 
 namespace nb = nanobind;
 
@@ -51,95 +52,16 @@ inline nb::tuple dataset_arrays(Encoder& encoder) {
                         to_numpy(std::move(encoder.ids), {nnz}), values);
 }
 
-using Int64Array = nb::ndarray<nb::numpy, int64_t>;
-using Packed = std::tuple<Int64Array, Int64Array, Int64Array>;
-
-// Paths of many sequences as (segments (n, 3): start, stop, label; first segment of each path; first path of each
-// sequence).
-inline Packed pack(const std::vector<std::vector<Path>>& sequences) {
-  std::vector<int64_t> steps, paths = {0}, firsts = {0};
-  for (const auto& sequence : sequences) {
-    for (const Path& path : sequence) {
-      for (const Step& step : path) steps.insert(steps.end(), {step.start, step.stop, step.label});
-      paths.push_back(static_cast<int64_t>(steps.size() / 3));
-    }
-    firsts.push_back(static_cast<int64_t>(paths.size()) - 1);
-  }
-  const size_t n = steps.size() / 3, m = paths.size(), b = firsts.size();
-  return {to_numpy(std::move(steps), {n, 3}), to_numpy(std::move(paths), {m}), to_numpy(std::move(firsts), {b})};
-}
-
-// One question about single configurations for every sequence of a batch. Batch::on_graph(i, workspace, table, use) is
-// on_chain or on_segments for sequence i; where nothing is possible there is no answer.
-template <class Batch>
-struct PathQuestions {
-  static Packed best(const Batch& batch, int64_t threads) {
-    std::vector<std::vector<Path>> out(batch.size());
-    {
-      nb::gil_scoped_release release;
-      std::vector<Workspace> work(std::max<int64_t>(1, threads));
-      parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-        out[i].resize(1);
-        if (!batch.on_graph(i, work[worker], Table::kBest, [&](auto& graph) { return best_path(graph, out[i][0]); }))
-          out[i].clear();
-      });
-    }
-    return pack(out);
-  }
-
-  static Packed kbest(const Batch& batch, int64_t k, int64_t threads) {
-    std::vector<std::vector<Path>> out(batch.size());
-    {
-      nb::gil_scoped_release release;
-      std::vector<Workspace> work(std::max<int64_t>(1, threads));
-      parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-        batch.on_graph(i, work[worker], Table::kBest, [&](auto& graph) { return best_paths(graph, k, out[i]); });
-      });
-    }
-    return pack(out);
-  }
-
-  // uniform: n rows of length T_i + 1 for each sequence, one sequence after another
-  static Packed sample(const Batch& batch, int64_t n, const Doubles& uniform, int64_t threads) {
-    std::vector<std::vector<Path>> out(batch.size());
-    {
-      nb::gil_scoped_release release;
-      std::vector<Workspace> work(std::max<int64_t>(1, threads));
-      parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-        const double* u = uniform.data() + n * (batch.offset(i) + i);
-        batch.on_graph(i, work[worker], Table::kDraws, [&](auto& graph) {
-          out[i].assign(static_cast<size_t>(n), Path());
-          bool found = true;
-          for (int64_t j = 0; j < n && found; ++j) found = sample_path(graph, u + j * (graph.length() + 1), out[i][j]);
-          return found;
-        });
-      });
-    }
-    return pack(out);
-  }
-
-  static void entropies(const Batch& batch, const DoublesOut& out, int64_t threads) {
-    nb::gil_scoped_release release;
-    std::vector<Workspace> work(std::max<int64_t>(1, threads));
-    parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-      batch.on_graph(i, work[worker], Table::kSums, [&](auto& graph) {
-        out.data()[i] = entropy(graph);
-        return true;
-      });
-    });
-  }
-};
-
 void bind_automaton(nb::module_& m);
 void bind_chain(nb::module_& m);
 void bind_compressed(nb::module_& m);
 void bind_encoder(nb::module_& m);
 void bind_nested(nb::module_& m);
 void bind_objective(nb::module_& m);
+void bind_nested_objective(nb::module_& m);
 void bind_quasi_newton(nb::module_& m);
 void bind_segment(nb::module_& m);
 void bind_sum_difference(nb::module_& m);
 void bind_template(nb::module_& m);
-void bind_token_features(nb::module_& m);
 
 }  // namespace scansion

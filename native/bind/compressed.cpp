@@ -1,4 +1,4 @@
-#include "bind/common.hpp"
+#include "bind/lattices.hpp"
 #include "places.hpp"
 
 namespace scansion {

@@ -9,11 +9,11 @@ NB_MODULE(_core, m) {
   scansion::bind_encoder(m);
   scansion::bind_nested(m);
   scansion::bind_objective(m);
+  scansion::bind_nested_objective(m);
   scansion::bind_quasi_newton(m);
   scansion::bind_segment(m);
   scansion::bind_sum_difference(m);
   scansion::bind_template(m);
-  scansion::bind_token_features(m);
   m.def("instruction_set", [] { return std::string(scansion::kernels().name); },
         "Instruction set of the kernels in use: 'avx2' or 'baseline'.");
   m.def(

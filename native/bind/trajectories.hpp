@@ -1,15 +1,13 @@
 // Questions about trajectories for the batches of chain.cpp and segment.cpp: one template, as PathQuestions.
 #pragma once
 
-#include "bind/common.hpp"
+#include "bind/lattices.hpp"
 #include "compressed.hpp"
 
 namespace scansion {
 
 template <class Batch>
 struct CompressedQuestions {
-  using Doubles1 = nb::ndarray<nb::numpy, double>;
-
   // Trajectories of many sequences as (labels, first label of each); a sequence may have several.
   static std::tuple<Int64Array, Int64Array> pack(const std::vector<Trajectory>& trajectories) {
     std::vector<int64_t> labels, firsts = {0};
@@ -23,7 +21,7 @@ struct CompressedQuestions {
 
   template <class Use>
   static void sweep(const Batch& batch, int64_t i, bool merge, Workspace& work, const Use& use) {
-    batch.on_graph(i, work, Table::kSums, [&](auto& graph) {
+    batch.template with_graph<Table::kSums>(i, work, [&](auto& graph) {
       ArcSweep<std::decay_t<decltype(graph)>> arcs(graph, merge);
       use(arcs);
       return true;
@@ -69,7 +67,7 @@ struct CompressedQuestions {
 
   // The k best of every sequence: labels, first label of each trajectory, first trajectory of each sequence,
   // probabilities; by sequence the bound, whether it is proven, prefixes taken up.
-  static std::tuple<Int64Array, Int64Array, Int64Array, Doubles1, Doubles1, Int64Array, Int64Array> best(
+  static std::tuple<Int64Array, Int64Array, Int64Array, DoubleArray, DoubleArray, Int64Array, Int64Array> best(
       const Batch& batch, bool merge, int64_t k, int64_t budget, int64_t most, int64_t labels, int64_t threads) {
     std::vector<BestTrajectories> out(batch.size());
     {
@@ -79,7 +77,7 @@ struct CompressedQuestions {
         const int64_t limit = most_of(batch, i, most);
         std::vector<Trajectory> candidates;
         Path best;
-        if (batch.on_graph(i, work[worker], Table::kBest, [&](auto& graph) { return best_path(graph, best); }))
+        if (batch.template with_graph<Table::kBest>(i, work[worker], [&](auto& graph) { return best_path(graph, best); }))
           candidates.push_back(trajectory_of(best, merge));
         sweep(batch, i, merge, work[worker], [&](auto& arcs) {
           candidates.emplace_back();

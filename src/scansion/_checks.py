@@ -24,6 +24,16 @@ MOST_SCORE = 1e100
 _EXACT_INTEGERS = 2**53
 
 
+class Absent:
+    """In place of a method that a class does not have: asking for it is an AttributeError that says why."""
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        raise AttributeError(self.why)
+
+
 def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
     """`value` as float64 of `shape`, within +-`MOST_SCORE` or -inf; a string in `shape` stands for any size."""
     array = np.asarray(value)
@@ -103,13 +113,17 @@ def count(name: str, value: Any, least: int) -> int:
 
 
 def jobs(value: Any) -> int:
-    """Number of threads: a positive integer; None is 1; -1 all processors, -2 all but one, and so on."""
+    """Number of threads: a positive integer; None is 1; -1 all processors, -2 all but one, and so on.
+
+    At most 64, or as many as there are processors: the value may come out of a model file.
+    """
     if value is None:
         return 1
     number = count("n_jobs", value, -(2**31))
     if number == 0:
         raise ValueError("n_jobs must not be 0: give a number of threads, or -1 for all processors")
-    return number if number > 0 else max(1, (os.cpu_count() or 1) + 1 + number)
+    processors = os.cpu_count() or 1
+    return min(number, max(64, processors)) if number > 0 else max(1, processors + 1 + number)
 
 
 def integers(name: str, value: Any, length: int, low: int, high: int) -> Ints:

@@ -6,20 +6,36 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any
 
-from scansion.cli import UsageError
+from scansion.cli import UsageError, printable
 from scansion.cli.parser import labels_given
 from scansion.features.templates import BUILT_IN, Template
-from scansion.formats.base import FormatError, format_of
-from scansion.formats.reading import Reading
+from scansion.formats import FormatError, Reading, format_of
+from scansion.formats.blocks import Block
 
-__all__ = ["check_target", "given_template", "load_model", "note", "open_output", "reading_for", "write_text"]
+__all__ = [
+    "check_target",
+    "check_template",
+    "given_reading",
+    "given_template",
+    "load_model",
+    "note",
+    "open_output",
+    "reading_for",
+    "show",
+    "write_text",
+]
 
 
 def note(message: str) -> None:
     """Say something on standard error."""
-    sys.stderr.write(f"scansion: {message}\n")
+    sys.stderr.write(f"scansion: {printable(message)}\n")
+
+
+def show(text: str) -> None:
+    """Print text, or JSON, that holds names out of models and data."""
+    write_text("-", printable(text, lines=True))
 
 
 def load_model(path: str) -> Any:
@@ -45,6 +61,17 @@ def given_template(args: Any) -> Template | None:
         raise FormatError(args.template, None, "the template is not valid UTF-8") from None
 
 
+def check_template(template: Template | None, block: Block) -> None:
+    """Raise if a template can make nothing of what a file holds."""
+    if template is not None and block.rows is None:
+        raise UsageError("a template makes attributes of columns, but the file has attributes already")
+
+
+def given_reading(args: Any, form: str, labels: tuple[int, ...]) -> Reading:
+    """How to read a file of this format as the command line says."""
+    return Reading(form, args.separator or "", args.comment or "", args.columns, labels)
+
+
 def reading_for(model: Any, args: Any, path: str) -> Reading:
     """How to read a file for a model: as in training, unless the command line or the file's name say otherwise."""
     reading: Reading = model.reading_ or Reading(format="crfsuite")
@@ -59,14 +86,16 @@ def reading_for(model: Any, args: Any, path: str) -> Reading:
 
 
 @contextlib.contextmanager
-def open_output(path: str) -> Iterator[BinaryIO]:
-    """A file to write to; "-" is standard output."""
+def open_output(path: str) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes its place when the block ends; "-" is standard output."""
     if path == "-":
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     else:
-        with open(path, "wb") as file:
+        from scansion._files import replacing
+
+        with replacing(path, "wb", through=True) as file:
             yield file
 
 

@@ -11,7 +11,4 @@ def run(args: Any) -> int:
     """Hand over to the demonstration."""
     from scansion.demo import main
 
-    try:
-        return int(main(args.rest))
-    except SystemExit as stop:  # its own help, or an error in its arguments
-        return stop.code if isinstance(stop.code, int) else 2
+    return main(args.rest)

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from scansion.cli.common import load_model, reading_for, write_text
-from scansion.cli.tagger import Tagger
-from scansion.formats import FormatError, read
-from scansion.formats.blocks import cut
+from scansion.cli import printable
+from scansion.cli.common import load_model, reading_for, show
+from scansion.formats import FormatError
+from scansion.formats.answers import Tagger
+from scansion.formats.blocks import read
 from scansion.formats.targets import detect, labels_of
-from scansion.metrics import (
-    flat_accuracy_score,
-    flat_classification_report,
-    segment_scores,
-    sequence_accuracy_score,
-)
+from scansion.metrics import flat_accuracy_score, flat_classification_report, segment_scores, sequence_accuracy_score
 
 __all__ = ["run"]
 
@@ -25,34 +21,34 @@ def run(args: Any) -> int:
     model = load_model(args.model)
     reading = reading_for(model, args, args.file)
     tagger = Tagger(model, reading, args.jobs)
-    count = len(model.classes_) if tagger.kind == "hierarchical" else 1
+    count = len(tagger.levels)
     truth: list[list[Any]] = [[] for _ in range(count)]
     guess: list[list[Any]] = [[] for _ in range(count)]
     for block in read(args.file, reading):
         if not len(block):
             continue
-        data = tagger.dataset(block)
-        if tagger.kind == "crf":
-            names = [tagger.labels[code] for code in tagger.codes(data).tolist()]
-            guess[0].extend(cut(names, data.offsets))
-        else:
-            rows = [tagger.rows(c, n) for c, n in zip(tagger.best(data), data.lengths.tolist(), strict=True)]
-            for level in range(count):
-                guess[level].extend(row[level] for row in rows)
+        answers = tagger.ask(block)
+        sizes = answers.data.lengths.tolist()
+        rows = [answers.rows(answer, size) for answer, size in zip(answers.best, sizes, strict=True)]
         for level in range(count):
+            guess[level].extend(row[level] for row in rows)
             truth[level].extend(labels_of(block, False, tagger.scheme, level))
     if not truth[0]:
         raise FormatError(args.file, None, "there are no sequences in it")
+    if not args.json:  # labels as they are shown, before a table is laid out
+        every = {y for level in (*truth, *guess) for row in level for y in row}
+        names = {y: printable(y) if isinstance(y, str) else y for y in every}
+        truth, guess = ([[[names[y] for y in row] for row in level] for level in side] for side in (truth, guess))
     reports = []
     for level in range(count):
         scheme = args.scheme if args.scheme != "auto" else tagger.scheme or detect(truth[level])
         reports.append(_report(truth[level], guess[level], scheme, tagger.segmental or scheme != "plain"))
     if args.json:
         figures = [numbers for numbers, _ in reports]
-        write_text("-", json.dumps(figures[0] if count == 1 else {"levels": figures}, ensure_ascii=False) + "\n")
+        show(json.dumps(figures[0] if count == 1 else {"levels": figures}, ensure_ascii=False) + "\n")
         return 0
     for level, (_, text) in enumerate(reports):
-        write_text("-", (f"level {level}:\n" if count > 1 else "") + text)
+        show((f"level {level}:\n" if count > 1 else "") + text)
     return 0
 
 
@@ -69,10 +65,8 @@ def _report(truth: list[Any], guess: list[Any], scheme: str, segmental: bool) ->
         table = flat_classification_report(truth, guess, digits=4, zero_division=0, output_dict=True)
         text = flat_classification_report(truth, guess, digits=4, zero_division=0)
         assert isinstance(table, dict) and isinstance(text, str)
-        figures["labels"] = {
-            str(y): row for y, row in table.items() if isinstance(row, dict) and not y.endswith(" avg")
-        }
-        return figures, text
+        rows = {str(y): row for y, row in table.items() if isinstance(row, dict) and not y.endswith(" avg")}
+        return figures | {"labels": rows}, text
     # conlleval's rules where they apply: published figures read malformed tags as it does
     rules = "conlleval" if scheme in ("iob1", "iob2", "ioe1", "ioe2") else scheme
     scores = segment_scores(truth, guess, rules)

@@ -6,13 +6,14 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from scansion.cli import printable
 from scansion.features.templates import BUILT_IN, DIALECTS
 from scansion.formats.reading import FORMATS
 
 __all__ = ["build_parser", "verbs"]
 
 ALGORITHMS = ("lbfgs", "l2sgd", "asgd", "mm", "ap", "pa")
-MODELS = ("crf", "semicrf", "hierarchical")
+MODELS = {"crf": "CRF", "semicrf": "SemiCRF", "hierarchical": "HierarchicalCRF"}
 SCHEMES = ("auto", "iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain")
 SHELLS = ("bash", "zsh", "fish")
 
@@ -39,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(*args, **{"formatter_class": _Help, "allow_abbrev": False, **kwargs})
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 
 
 class _Version(argparse.Action):

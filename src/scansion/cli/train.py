@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from scansion.cli import UsageError
-from scansion.cli.common import check_target, given_template, note
-from scansion.cli.parser import labels_given
+from scansion.cli.common import check_target, check_template, given_reading, given_template, note
+from scansion.cli.parser import MODELS, labels_given
 from scansion.data import Dataset, Vocabulary
 from scansion.features.templates import BUILT_IN, Template
-from scansion.formats import Block, FormatError, Reading, format_of, read
+from scansion.formats import FormatError, format_of
 from scansion.formats.base import shown
-from scansion.formats.jsonlines import Levels, Spans
+from scansion.formats.blocks import Block, Spans, read
 from scansion.formats.targets import detect, labels_of, segments_of
 
 __all__ = ["run"]
@@ -30,126 +31,92 @@ class _Sequences:
 
     def dataset(self, vocabulary: Vocabulary) -> Dataset:
         """All of it as one data set."""
-
-        def joined(offsets: list[Any]) -> Any:
-            shifts = np.cumsum([0, *(part[-1] for part in offsets[:-1])])
-            return np.concatenate([[0], *(part[1:] + shift for part, shift in zip(offsets, shifts, strict=True))])
-
         if len(self.parts) == 1:
             return self.parts[0]
+        offsets, tokens = (
+            np.concatenate([[0], np.cumsum(np.concatenate([np.diff(getattr(part, name)) for part in self.parts]))])
+            for name in ("offsets", "token_offsets")
+        )
         values = None
         if any(part.values is not None for part in self.parts):
             values = np.concatenate([np.ones(len(p.ids)) if p.values is None else p.values for p in self.parts])
-        return Dataset._trusted(
-            joined([part.offsets for part in self.parts]).astype(np.int64),
-            joined([part.token_offsets for part in self.parts]).astype(np.int64),
-            np.concatenate([part.ids for part in self.parts]),
-            values,
-            vocabulary,
-        )
+        ids = np.concatenate([part.ids for part in self.parts])
+        return Dataset._trusted(offsets.astype(np.int64), tokens.astype(np.int64), ids, values, vocabulary)
 
 
 class _Reader:
     """Reads files as the command line says; what it leaves open is decided at the first sequences."""
 
-    def __init__(self, args: Any) -> None:
+    def __init__(self, args: Any, parameters: Sequence[str]) -> None:
         self.args = args
-        self.kind: str = args.model
+        self.nested = "levels" in parameters  # y is by level
+        self.segmental = "max_length" in parameters  # y is segments
         self.template = given_template(args)
         self.vocabulary = Vocabulary()
-        labels = labels_given(args.labels) or ((-2, -1) if self.kind == "hierarchical" else (-1,))
-        if self.kind == "hierarchical" and len(labels) < 2:
+        labels = labels_given(args.labels) or ((-2, -1) if self.nested else (-1,))
+        if self.nested and len(labels) < 2:
             raise UsageError("--model hierarchical needs two label columns, as in --labels 2,3")
-        if self.kind != "hierarchical" and len(labels) > 1:
+        if not self.nested and len(labels) > 1:
             raise UsageError("several label columns are levels: they need --model hierarchical")
-        if args.partial and self.kind != "crf":
+        if args.partial and self.segmental:
             raise UsageError("--partial goes with --model crf")
-        self.reading = Reading(
-            format=args.format or format_of(args.data[0]),
-            separator=args.separator or "",
-            comment=args.comment or "",
-            columns=args.columns,
-            labels=labels,
-            scheme=None if args.scheme == "auto" else args.scheme,
-        )
+        scheme = None if args.scheme == "auto" else args.scheme
+        self.reading = given_reading(args, args.format or format_of(args.data[0]), labels)._replace(scheme=scheme)
         self.settled = False
         self.depth = 1
 
-    def sequences(self, path: str, frozen: bool = False) -> _Sequences:
-        """The sequences of one file."""
+    def sequences(self, paths: Sequence[str], frozen: bool = False) -> _Sequences:
+        """The sequences of files; frozen: attributes that were not seen before are left out."""
         result = _Sequences()
-        form = self.args.format or format_of(path, self.reading.format)
-        for block in read(path, self.reading._replace(format=form)):
-            if not self.settled and len(block):
-                self._settle(block)
-            block.reading = self.reading._replace(format=form)
-            if len(block):
-                result.y.extend(self._targets(block))
-                result.parts.append(block.dataset(self.template, self.vocabulary, frozen))
+        for path in paths:
+            before = len(result.y)
+            form = self.args.format or format_of(path, self.reading.format)
+            for block in read(path, self.reading._replace(format=form)):
+                if not self.settled and len(block):
+                    self._settle(block)
+                block.reading = self.reading._replace(format=form)
+                if len(block):
+                    result.y.extend(self._targets(block))
+                    result.parts.append(block.dataset(self.template, self.vocabulary, frozen))
+            if len(result.y) == before:
+                raise FormatError(path, None, "there are no sequences in it")
         return result
 
     def _settle(self, block: Block) -> None:
         """Decide what the command line left open: the template and the scheme."""
         self.settled = True
-        if block.rows is None:
-            if self.template is not None:
-                raise UsageError("a template makes attributes of columns, but the file has attributes already")
-        elif self.template is None:
-            held = self._label_columns(block)
-            given = range(block.rows.width) if self.reading.columns is None else self.reading.columns
-            free = [c for c in given if c % block.rows.width not in held]
-            name = "chunk" if len(free) > 1 else "pos"
-            self.template = Template(BUILT_IN[name], name=f"--features {name}")
-            if not self.args.quiet:
-                note(f"no template given: taking the built-in one, --features {name}")
+        check_template(self.template, block)
         if block.rows is not None:
-            self._check_columns(block)
-        if self.template is not None:
+            held = block.label_columns
+            if self.template is None:
+                given = range(block.rows.width) if self.reading.columns is None else self.reading.columns
+                name = "chunk" if sum(c % block.rows.width not in held for c in given) > 1 else "pos"
+                self.template = Template(BUILT_IN[name], name=f"--features {name}")
+                if not self.args.quiet:
+                    note(f"no template given: taking the built-in one, --features {name}")
+            for k, column in enumerate(block.feature_columns(self.template.columns)):
+                if column in held:
+                    remedy = "choose others with --labels or --columns"
+                    raise UsageError(f"the template reads column {k}, which holds the labels; {remedy}")
             self.reading = self.reading._replace(template=self.template.text, dialect=self.template.dialect)
-        self._settle_scheme(block)
-
-    def _label_columns(self, block: Block) -> set[int]:
-        return {block._column(c) for c in self.reading.labels} if self.reading.format == "columns" else set()
-
-    def _check_columns(self, block: Block) -> None:
-        assert self.template is not None
-        held = self._label_columns(block)
-        for k, column in enumerate(block.feature_columns(self.template.columns)):
-            if column in held:
-                raise UsageError(
-                    f"the template reads column {k}, which holds the labels; choose others with --labels or --columns"
-                )
-
-    def _settle_scheme(self, block: Block) -> None:
-        if self.reading.scheme is not None:
-            return
-        given = block.labels()
-        scheme = "iob2" if given and isinstance(given[0], (Spans, Levels)) else None
-        if self.kind != "crf" and scheme is None:
-            scheme = detect(given)
-        self.reading = self.reading._replace(scheme=scheme)
+        if self.reading.scheme is None:
+            labels = block.labels()
+            spans = isinstance(labels[0], Spans)
+            scheme = "iob2" if spans else detect(labels) if self.segmental else None
+            self.reading = self.reading._replace(scheme=scheme)
 
     def _targets(self, block: Block) -> list[Any]:
-        if self.kind == "crf":
+        if not self.segmental:
             return labels_of(block, self.args.partial, self.reading.scheme)
         scheme = self.reading.scheme or "plain"
-        if self.kind == "semicrf":
+        if not self.nested:
             if scheme == "plain" and not any(isinstance(given, Spans) for given in block.labels()):
                 return block.labels()  # equal neighbours are one segment
             return segments_of(block, scheme)
-        self.depth = len(self.reading.labels) if block.reading.format == "columns" else self._depth(block)
+        self.depth = block.depth
         # above the bottom, what lies outside is one segment from end to end: it may hold others
         levels = [segments_of(block, scheme, k, merge=k < self.depth - 1) for k in range(self.depth)]
         return list(map(list, zip(*levels, strict=True)))
-
-    @staticmethod
-    def _depth(block: Block) -> int:
-        counts = {len(given) if isinstance(given, Levels) else 1 for given in block.labels()}
-        if len(counts) > 1 or counts == {1}:
-            raise FormatError(
-                block.path, block.numbers[0], 'a hierarchical model needs "levels", as many for each sequence'
-            )
-        return counts.pop()
 
 
 def run(args: Any) -> int:
@@ -157,35 +124,27 @@ def run(args: Any) -> int:
     begun = time.perf_counter()
     check_target(args.output, *args.data, *filter(None, (args.dev, args.template)))
     kind, parameters = _parameters(args)
-    trial = {"levels": ["level0", "level1"]} if args.model == "hierarchical" else {}
-    kind(**trial | parameters)._settings()  # says what is wrong with them before the work begins
-    reader = _Reader(args)
-    data = _Sequences()
-    for path in args.data:
-        found = reader.sequences(path)
-        if not found.y:
-            raise FormatError(path, None, "there are no sequences in it")
-        data.parts += found.parts
-        data.y += found.y
+    known = kind._parameter_names()
+    trial = {"levels": ["level0", "level1"]} if "levels" in known else {}
+    kind(**trial | parameters).settings()  # says what is wrong with them before the work begins
+    reader = _Reader(args, known)
+    data = reader.sequences(args.data)
     X = data.dataset(reader.vocabulary)
     data.parts.clear()
-    dev = _Sequences()
+    extra = {}
     if args.dev is not None:
-        dev = reader.sequences(args.dev, frozen=True)
-        if not dev.y:
-            raise FormatError(args.dev, None, "there are no sequences in it")
+        dev = reader.sequences([args.dev], frozen=True)
+        extra = {"X_dev": dev.dataset(reader.vocabulary), "y_dev": dev.y}
     estimator = kind(**_reader_parameters(reader, args) | parameters)
     if not args.quiet:
         names = ", ".join(map(shown, args.data))
         note(f"read {len(X)} sequences, {X.n_tokens} tokens, {len(X.vocabulary)} attributes from {names}")
-    extra = {"X_dev": dev.dataset(reader.vocabulary), "y_dev": dev.y} if dev.y else {}
     estimator.fit(X, data.y, **extra)
     estimator.reading_ = reader.reading
     estimator.save(args.output)
     if not args.quiet:
         took = time.perf_counter() - begun
-        classes = estimator.classes_
-        labels = sum(map(len, classes.values())) if isinstance(classes, dict) else len(classes)
+        labels = sum(len(level.labels) for level in estimator.levels_)
         note(f"wrote {args.output}: {labels} labels, {estimator.size_} weights; {took:.1f} s in all")
     return 0
 
@@ -194,26 +153,15 @@ def _parameters(args: Any) -> tuple[Any, dict[str, Any]]:
     """The estimator's class, and the parameters that the command line gives."""
     import scansion
 
-    kind = getattr(scansion, {"crf": "CRF", "semicrf": "SemiCRF", "hierarchical": "HierarchicalCRF"}[args.model])
+    kind = getattr(scansion, MODELS[args.model])
     known = kind._parameter_names()
-    if args.max_length is not None and args.model != "semicrf":
+    if args.max_length is not None and ("max_length" not in known or "levels" in known):
         raise UsageError("--max-length goes with --model semicrf")
-    given = {
-        "order": args.order,
-        "max_length": args.max_length,
-        "algorithm": args.algorithm,
-        "c1": args.c1,
-        "c2": args.c2,
-        "max_iterations": args.max_iterations,
-        "min_freq": args.min_freq,
-        "patience": args.patience,
-        "random_state": args.seed,
-        "all_possible_states": args.all_possible_states or None,
-        "all_possible_transitions": args.all_possible_transitions or None,
-        "n_jobs": args.jobs,
-        "verbose": not args.quiet,
-    }
-    parameters = {name: value for name, value in given.items() if value is not None}
+    names = ("order", "max_length", "algorithm", "c1", "c2", "max_iterations", "min_freq", "patience")
+    given = {name: getattr(args, name) for name in (*names, "all_possible_states", "all_possible_transitions")}
+    given |= {"random_state": args.seed, "n_jobs": args.jobs}
+    parameters = {name: value for name, value in given.items() if value is not None and value is not False}
+    parameters["verbose"] = not args.quiet
     for name in parameters:
         if name not in known:
             raise UsageError(f"--{name.replace('_', '-')} does not go with --model {args.model}")
@@ -230,18 +178,16 @@ def _reader_parameters(reader: _Reader, args: Any) -> dict[str, Any]:
     # what begins, fills and ends a segment: with its labels' tags a chain sees as much
     parts = ("start", "inside", "end")
     prefixes: dict[str, Any] = {"U": parts, "u": parts} if template is not None else {"": parts}
-    result: dict[str, Any] = {}
-    if reader.kind == "hierarchical":
+    if reader.nested:
         if template is not None:
             prefixes |= {"B": "transition", "b": "transition", "*": ("inside", "transition")}
         levels = [f"level{k}" for k in range(reader.depth)]
-        result["levels"] = levels
-        result["attribute_parts"] = dict.fromkeys(levels, prefixes)
-        result["max_length"] = dict.fromkeys(levels[:-1], "free")
-        return result
-    if reader.kind == "semicrf":
-        result["attribute_parts"] = prefixes
-        result["length_features"] = ("bins",)
+        return {
+            "levels": levels,
+            "attribute_parts": dict.fromkeys(levels, prefixes),
+            "max_length": dict.fromkeys(levels[:-1], "free"),
+        }
+    result: dict[str, Any] = {"attribute_parts": prefixes, "length_features": ("bins",)} if reader.segmental else {}
     if template is not None:
         if template.attribute_orders:
             result["attribute_orders"] = template.attribute_orders

@@ -1,20 +1,21 @@
-"""Data as arrays: encoded attributes (`Dataset`) and encoded labels or segments (`Targets`)."""
+"""Data as arrays: encoded attributes (`Dataset`), and what is known of labels and segments (`Knowledge`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from scansion.data.dataset import Dataset, Vocabulary, encode
-from scansion.data.targets import Targets, encode_labels, encode_segments
+from scansion.data.knowledge import Knowledge, Known
+from scansion.data.targets import encode_labels, encode_segments
 from scansion.data.trajectory import Trajectory
 
 if TYPE_CHECKING:  # loaded when first used
-    from scansion.data.levels import LevelTargets, encode_levels, level_names, levels_from_columns
+    from scansion.data.levels import encode_levels, level_names, levels_from_columns
 
 __all__ = [
     "Dataset",
-    "LevelTargets",
-    "Targets",
+    "Knowledge",
+    "Known",
     "Trajectory",
     "Vocabulary",
     "encode",
@@ -25,7 +26,7 @@ __all__ = [
     "levels_from_columns",
 ]
 
-_LEVELS = ("LevelTargets", "encode_levels", "level_names", "levels_from_columns")
+_LEVELS = ("encode_levels", "level_names", "levels_from_columns")
 
 
 def __getattr__(name: str) -> Any:

@@ -7,10 +7,9 @@ number and its value. An attribute may occur more than once in a token: its valu
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,24 +18,19 @@ from scansion import _checks as checks
 from scansion import _core
 from scansion._core import Vocabulary
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 __all__ = ["Dataset", "Vocabulary", "encode"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
-_FORMAT = "scansion.dataset"
-_VERSION = "1"
-_DTYPES: dict[str, tuple[str, np.dtype[Any]]] = {
-    "offsets": ("I64", np.dtype("<i8")),
-    "token_offsets": ("I64", np.dtype("<i8")),
-    "ids": ("I32", np.dtype("<i4")),
-    "values": ("F64", np.dtype("<f8")),
-    "vocabulary.text": ("U8", np.dtype("u1")),
-    "vocabulary.offsets": ("I64", np.dtype("<i8")),
+_DTYPES = {  # of the arrays in a file, by safetensors' names
+    "offsets": "I64",
+    "token_offsets": "I64",
+    "ids": "I32",
+    "values": "F64",
+    "vocabulary.text": "U8",
+    "vocabulary.offsets": "I64",
 }
 
 
@@ -173,8 +167,8 @@ class Dataset:
             chosen = np.flatnonzero(chosen)
         chosen = checks.integers("indices", chosen, chosen.size, -len(self), len(self) - 1)
         chosen = np.where(chosen < 0, chosen + len(self), chosen)
-        offsets, tokens = _gather(self.offsets, chosen)
-        token_offsets, entries = _gather(self.token_offsets, tokens)
+        offsets, tokens = gather(self.offsets, chosen)
+        token_offsets, entries = gather(self.token_offsets, tokens)
         values = None if self.values is None else self.values[entries]
         return Dataset._trusted(offsets, token_offsets, self.ids[entries], values, self.vocabulary)
 
@@ -189,14 +183,11 @@ class Dataset:
     # ---- files ------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a safetensors file: beside it first, then in its place, so that `path` is never half written."""
-        import secrets
-        from pathlib import Path
-
-        from safetensors.numpy import save_file
+        """Write a file like those of models (docs/model-file.md): all of it, or nothing."""
+        from scansion import model_file
 
         text, text_offsets = self.vocabulary.to_arrays()
-        tensors: dict[str, npt.NDArray[Any]] = {
+        arrays: dict[str, npt.NDArray[Any]] = {
             "offsets": self.offsets,
             "token_offsets": self.token_offsets,
             "ids": self.ids,
@@ -204,18 +195,8 @@ class Dataset:
             "vocabulary.offsets": text_offsets,
         }
         if self.values is not None:
-            tensors["values"] = self.values
-        target = Path(path)
-        beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-        try:
-            save_file(
-                {name: np.ascontiguousarray(array) for name, array in tensors.items()},
-                beside,
-                metadata={"format": _FORMAT, "version": _VERSION},
-            )
-            os.replace(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
+            arrays["values"] = self.values
+        model_file.write(path, "dataset", {}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], mmap: bool = True) -> Dataset:
@@ -225,64 +206,68 @@ class Dataset:
         ----------
         path : path
         mmap : bool
-            Map the file into memory (the arrays are read-only) instead of reading it.
+            Map the file into memory (the arrays are read-only) instead of reading it. A mapped file may be replaced,
+            but must not be changed or cut in place.
 
         Raises
         ------
         ValueError
             If the file is damaged or is not a data set.
         """
-        from pathlib import Path
-
         try:
-            arrays = _read(Path(path), mmap)
+            arrays = _read(path, mmap)
             vocabulary = Vocabulary.from_arrays(arrays.pop("vocabulary.text"), arrays.pop("vocabulary.offsets"))
             values = arrays.pop("values", None)
             return cls(**arrays, values=values, vocabulary=vocabulary)
-        except (KeyError, TypeError, ValueError) as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{os.fspath(path)} is not a scansion data set, or is damaged: {error}") from error
 
 
-def _read(path: Path, mmap: bool) -> dict[str, Any]:
+def _read(path: str | os.PathLike[str], mmap: bool) -> dict[str, Any]:
     """The arrays of a data set file by name, mapped or read; ValueError if it is not one."""
-    from safetensors import SafetensorError, safe_open
+    from scansion import model_file
 
-    with path.open("rb"):
-        pass  # what the operating system has to say comes as OSError
-    try:
-        with safe_open(path, framework="numpy") as file:  # checks the header against the size of the file
-            metadata = file.metadata() or {}
-    except SafetensorError as error:
-        raise ValueError(str(error)) from None
-    if metadata.get("format") != _FORMAT:
-        raise ValueError(f"its metadata say format {metadata.get('format')!r}, not {_FORMAT!r}")
-    if metadata.get("version") != _VERSION:
-        raise ValueError(f"it has version {metadata.get('version')!r}; this scansion reads version {_VERSION}")
-    whole: npt.NDArray[np.uint8] = (
-        np.memmap(path, dtype=np.uint8, mode="r") if mmap else np.fromfile(path, dtype=np.uint8)
-    )
-    begin = 8 + int.from_bytes(whole[:8].tobytes(), "little")
-    header = json.loads(whole[8:begin].tobytes())
-    header.pop("__metadata__")
-    arrays: dict[str, Any] = {}
-    for name, (code, dtype) in _DTYPES.items():
-        entry = header.pop(name, None)
-        if entry is None:
-            if name != "values":
-                raise ValueError(f"it has no array {name!r}")
-            continue
-        if entry["dtype"] != code or len(entry["shape"]) != 1:
-            raise ValueError(f"the array {name!r} must be 1-D of {code}, got {entry['dtype']} {entry['shape']}")
-        first, last = entry["data_offsets"]
-        array = np.asarray(whole[begin + first : begin + last]).view(np.uint8)
-        array = np.frombuffer(array, dtype=dtype) if array.size else np.empty(0, dtype)
-        arrays[name] = array if array.flags.aligned and dtype.isnative else array.astype(dtype.newbyteorder("="))
-    if header:
-        raise ValueError(f"it has an array that a data set does not have: {min(header)!r}")
+    with open(path, "rb") as file:
+        start = file.read(8 + len(model_file.PREFIX))
+    if not start.endswith(model_file.PREFIX):
+        return _read_unsealed(path)
+    arrays = model_file.read(path, kind="dataset", mmap=mmap).arrays
+    _check_arrays({name: (model_file.DTYPE_NAMES[array.dtype], list(array.shape)) for name, array in arrays.items()})
     return arrays
 
 
-def _gather(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
+def _read_unsealed(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The arrays of a file without checksums, as data sets were saved at first."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:  # checks the header against the size of the file
+            metadata = file.metadata() or {}
+            if metadata.get("format") != "scansion.dataset":
+                raise ValueError(f"its metadata say format {metadata.get('format')!r}, not 'scansion.dataset'")
+            if metadata.get("version") != "1":
+                raise ValueError(f"it has version {metadata.get('version')!r}; this scansion reads version 1")
+            slices = {name: file.get_slice(name) for name in file.keys()}
+            _check_arrays({name: (part.get_dtype(), part.get_shape()) for name, part in slices.items()})
+            return {name: file.get_tensor(name) for name in slices}
+    except SafetensorError as error:
+        raise ValueError(str(error)) from None
+
+
+def _check_arrays(found: dict[str, tuple[str, list[int]]]) -> None:
+    """Raise unless arrays of these dtypes and shapes are those of a data set."""
+    for name, code in _DTYPES.items():
+        if name not in found:
+            if name != "values":
+                raise ValueError(f"it has no array {name!r}")
+        elif found[name][0] != code or len(found[name][1]) != 1:
+            raise ValueError(f"the array {name!r} must be 1-D of {code}, got {' '.join(map(str, found[name]))}")
+    more = found.keys() - _DTYPES.keys()
+    if more:
+        raise ValueError(f"it has an array that a data set does not have: {min(more)!r}")
+
+
+def gather(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
     """Offsets of the chosen rows, and the numbers of what they hold, row after row."""
     first = offsets[:-1][rows]
     lengths = offsets[1:][rows] - first

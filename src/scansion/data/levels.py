@@ -1,60 +1,26 @@
-"""Targets by level: segments inside segments, known in full, in part or not at all.
+"""Reading y by level: segments inside segments, known in full, in part or not at all.
 
-Conventions: K named levels from the top down, B sequences, N tokens in all. What is known of one level is a `Targets`;
-a segment that ends at one level ends at all levels below it, so that a boundary known at one level is one below, and a
-token inside a segment of one level is inside one above.
+Conventions as in `scansion.data.knowledge`: K named levels from the top down. A segment that ends at one level ends at
+all levels below it, so that a boundary known at one level is one below, and a token inside a segment of one level is
+inside one above.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from scansion import schemes
-from scansion.data.targets import (
-    Targets,
-    _are_segments,
-    _count,
-    _entries,
-    _is_segment,
-    _lengths,
-    _pairs,
-    _Reader,
-    _runs,
-    _segments,
-)
+from scansion._checks import Bools, Ints
+from scansion.data.knowledge import Ends, Knowledge
+from scansion.data.targets import LevelReader, entries_of, is_segment, lengths_of, longest_segment, offsets_of, pairs
 from scansion.segments import Segment
 
-__all__ = ["LevelTargets", "encode_levels", "levels_from_columns", "level_names"]
-
-Bools = npt.NDArray[np.bool_]
-Ends = npt.NDArray[np.int8]
-Ints = npt.NDArray[np.int64]
-
-_KNOWLEDGE = ("labels", "boundaries")
-
-
-@dataclass(frozen=True, eq=False)
-class LevelTargets:
-    """What is known of N tokens in B sequences at K levels.
-
-    Attributes
-    ----------
-    levels : tuple of K Targets
-        By level, from the top down; `ends` says what follows from all levels together.
-    complete : array of bool, shape (B,)
-        Every label and every boundary of every level is known.
-    known : array of bool, shape (B,)
-        Anything at all is known of the sequence.
-    """
-
-    levels: tuple[Targets, ...]
-    complete: Bools
-    known: Bools
+__all__ = ["encode_levels", "level_names", "levels_from_columns"]
 
 
 def level_names(levels: Any) -> list[str]:
@@ -78,7 +44,7 @@ def encode_levels(
     *,
     extend: bool = False,
     max_lengths: Sequence[int | None] | None = None,
-) -> tuple[LevelTargets, list[list[Any]]]:
+) -> tuple[Knowledge, list[list[Any]]]:
     """Number the labels of nested segments, and check that they nest.
 
     Parameters
@@ -107,7 +73,7 @@ def encode_levels(
 
     Returns
     -------
-    targets : LevelTargets
+    known : Knowledge
     labels : K lists
         The label of each number at each level.
 
@@ -116,32 +82,31 @@ def encode_levels(
     TypeError, ValueError
         Naming the sequence, the level and the segment.
     """
-    sizes = _lengths(lengths)
+    sizes = lengths_of(lengths)
     limits = [None] * len(levels) if max_lengths is None else list(max_lengths)
     columns = _by_level(y, sizes, levels)
-    offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
-    found: list[Targets] = []
-    merged: list[Bools] = []
-    names: list[list[Any]] = []
-    for k, level in enumerate(levels):
-        reader = _Reader(None if labels is None else labels[k], extend)
+    offsets = offsets_of(sizes)
+    readers = [
+        LevelReader(None if labels is None else labels[k], extend, steps=limits[k] == 1) for k in range(len(levels))
+    ]
+    for reader, level, column in zip(readers, levels, columns, strict=True):
         try:
-            targets, known_labels, columnar = _encode_level(reader, columns[k], sizes, single=limits[k] == 1)
+            for b, (target, size) in enumerate(zip(column, sizes, strict=True)):
+                reader.read(target, b, size)
         except (TypeError, ValueError) as error:
             raise type(error)(f"level {level!r}: {error}") from None
-        found.append(targets)
-        merged.append(np.repeat(columnar, sizes))
-        names.append(known_labels)
-    ends = _nested([t.ends for t in found], [t.labels for t in found], merged, offsets, levels, names)
-    completed = []
-    for k, targets in enumerate(found):
-        longest = _longest(ends[k], offsets, limits[k], levels[k])
-        unknown = (targets.labels < 0) | (ends[k] < 0)
-        complete = _count(unknown, offsets) == 0
-        completed.append(replace(targets, ends=ends[k], complete=complete, longest=longest))
-    every = np.logical_and.reduce([t.complete for t in completed])
-    some = np.logical_or.reduce([t.known for t in completed])
-    return LevelTargets(tuple(completed), every, some), names
+    names = [reader.names for reader in readers]
+    merged = [np.repeat(reader.columnar, sizes) for reader in readers]
+    found = [reader.known(0) for reader in readers]
+    ends = _nested([one.ends for one in found], [one.labels for one in found], merged, offsets, levels, names)
+    known = []
+    for k, level in enumerate(levels):
+        try:
+            longest = longest_segment(ends[k], offsets, limits[k])
+        except ValueError as error:
+            raise ValueError(f"level {level!r}: {error}") from None
+        known.append(replace(found[k], ends=ends[k], longest=longest))
+    return Knowledge(tuple(known), offsets), names
 
 
 # ---- reading y -----------------------------------------------------------------------------------------------------
@@ -150,7 +115,7 @@ def encode_levels(
 def _by_level(y: Iterable[Any], sizes: list[int], levels: Sequence[str]) -> list[list[Any]]:
     """One list of targets for each level."""
     columns: list[list[Any]] = [[] for _ in levels]
-    for b, (sequence, _) in enumerate(_pairs(y, sizes)):
+    for b, (sequence, _) in enumerate(pairs(y, sizes)):
         for column, target in zip(columns, _targets_of(sequence, b, levels), strict=True):
             column.append(target)
     return columns
@@ -170,66 +135,11 @@ def _targets_of(sequence: Any, b: int, levels: Sequence[str]) -> list[Any]:
             f"y[{b}] must be a dict level -> segments or a list of one entry per level ({named}), got {sequence!r}"
         )
     entries = list(sequence)
-    if any(_is_segment(entry) for entry in entries):
+    if any(is_segment(entry) for entry in entries):
         raise ValueError(f"y[{b}] is a list of segments: give one such list per level ({named})")
     if len(entries) != len(levels):
         raise ValueError(f"y[{b}] has {len(entries)} entries, but there are {len(levels)} levels: {named}")
     return entries
-
-
-def _encode_level(
-    reader: _Reader, column: list[Any], sizes: list[int], *, single: bool
-) -> tuple[Targets, list[Any], list[bool]]:
-    """Targets and labels of one level; for each sequence, whether it is given as labels, of which runs are segments."""
-    columnar: list[bool] = []
-    numbers: list[int] = []
-    ends: list[int] = []
-    for b, (target, size) in enumerate(zip(column, sizes, strict=True)):
-        columnar.append(False)
-        if isinstance(target, Mapping):
-            row, row_ends = _knowledge(reader, target, b, size)
-        else:
-            entries = [] if target is None else _entries(target, b)
-            if _are_segments(entries):
-                row, row_ends = reader.segments(_segments(entries, b, size), b, size)
-            else:
-                columnar[-1] = True
-                row = reader.labels(entries, b, size)
-                row_ends = [1] * size if single else _runs(row)[1]
-        if single:
-            if 0 in row_ends:
-                t = row_ends.index(0)
-                raise ValueError(f"y[{b}] has a segment over positions {t} and {t + 1}, longer than max_length = 1")
-            row_ends = [1] * size
-        if size:
-            row_ends[-1] = 1
-        numbers.extend(row)
-        ends.extend(row_ends)
-    return *reader.targets(numbers, ends, sizes, 0), columnar
-
-
-def _knowledge(reader: _Reader, target: Mapping[Any, Any], b: int, size: int) -> tuple[list[int], list[int]]:
-    """Labels and boundaries that are given one by one."""
-    unknown = [key for key in target if key not in _KNOWLEDGE]
-    if unknown:
-        raise ValueError(f"y[{b}] has the key {unknown[0]!r}: what is known of a level is {' and '.join(_KNOWLEDGE)}")
-    given = target.get("labels")
-    row = [-1] * size if given is None else reader.labels(_entries(given, b), b, size)
-    given = target.get("boundaries")
-    if given is None:
-        return row, [-1] * size
-    entries = _entries(given, b)
-    if len(entries) != size:
-        raise ValueError(f"y[{b}] has {len(entries)} boundaries, but sequence {b} of X has {size} tokens")
-    ends = []
-    for t, entry in enumerate(entries):
-        value = -1 if entry is None else entry
-        if isinstance(value, float) or value not in (-1, 0, 1):
-            raise ValueError(f"y[{b}], boundary {t}, is {entry!r}: it must be 1, 0 or None")
-        ends.append(int(value))
-    if ends and ends[-1] == 0:
-        raise ValueError(f"y[{b}], boundary {size - 1}, is 0, but every segment ends with its sequence")
-    return row, ends
 
 
 # ---- nesting -------------------------------------------------------------------------------------------------------
@@ -275,28 +185,6 @@ def _around(ends: Ends, t: int, offsets: Ints, b: int, numbers: Any, names: list
     while stop < last and ends[stop - 1] == 0:
         stop += 1
     return start - first, stop - first, names[numbers[t]] if numbers[t] >= 0 else None
-
-
-def _longest(ends: Ends, offsets: Ints, limit: int | None, level: str) -> int:
-    """Length of the longest segment that is known to be one, or to be part of one; 0: there is none."""
-    n = len(ends)
-    if n == 0:
-        return 0
-    begins = np.ones(n, np.bool_)
-    begins[1:] = ends[:-1] != 0  # a sequence's last token has 1
-    start = np.flatnonzero(begins)
-    length = np.diff(np.append(start, n))
-    if limit is not None and length.max() > limit:
-        at = int(start[np.argmax(length > limit)])
-        stop = at + int(length[length > limit][0])
-        b = int(np.searchsorted(offsets, at, side="right")) - 1
-        first = int(offsets[b])
-        raise ValueError(
-            f"level {level!r}: y[{b}] has a segment ({at - first}, {stop - first}) of {stop - at} tokens, longer than "
-            f"max_length = {limit}"
-        )
-    sure = (ends[start + length - 1] == 1) & ((start == 0) | (ends[start - 1] == 1))
-    return int(length[sure | (length > 1)].max(initial=0))
 
 
 # ---- columns -------------------------------------------------------------------------------------------------------
@@ -356,7 +244,7 @@ def levels_from_columns(
             raise ValueError(f"column {level!r} has {len(known[level])} sequences, but {top!r} has {len(known[top])}")
     result = []
     for b in range(len(known[top])):
-        rows = {level: _entries(known[level][b], b) for level in levels}
+        rows = {level: entries_of(known[level][b], b) for level in levels}
         for level in levels:
             if len(rows[level]) != len(rows[top]):
                 raise ValueError(
@@ -371,7 +259,7 @@ def levels_from_columns(
             result.append(found)
         except ValueError as error:
             raise ValueError(f"sequence {b}: {error}") from None
-    encode_levels(result, [len(_entries(row, 0)) for row in known[top]], levels)  # says where they do not nest
+    encode_levels(result, [len(entries_of(row, 0)) for row in known[top]], levels)  # says where they do not nest
     return result
 
 

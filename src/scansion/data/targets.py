@@ -1,70 +1,32 @@
-"""Targets: labels or segments as arrays of numbers, known in full, in part or not at all.
+"""Reading y: labels, segments or trajectories of sequences as numbers, known in full, in part or not at all.
 
-Conventions: B sequences, N tokens in all, L labels. -1 stands for unknown. Segments are half-open, and every segment
-is at least one token long; ``ends[t] = 1`` says that a segment ends at token t. Labels are numbered in order of first
-appearance: by sequence, then by position; the members of a set by their `str`, then their `repr`.
+Conventions as in `scansion.data.knowledge`. Labels are numbered in order of first appearance: by sequence, then by
+position; the members of a set by their `str`, then their `repr`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from scansion import _checks as checks
+from scansion._checks import Ints
+from scansion.data.knowledge import Ends, Knowledge, Known
 from scansion.data.trajectory import Trajectory
 from scansion.segments import Segment
 
-__all__ = ["Targets", "encode_labels", "encode_segments"]
-
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
+__all__ = ["LevelReader", "encode_labels", "encode_segments", "longest_segment"]
 
 _SHOWN = 20  # labels listed in an error
-
-
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """What is known of the labels of N tokens in B sequences.
-
-    Attributes
-    ----------
-    labels : array of int32, shape (N,)
-        The token's label; -1 where it is not known, or one of several.
-    allowed : array of bool, shape (N, L), or None
-        The labels that each token may have; None unless some token has a set of labels.
-    ends : array of int8, shape (N,), or None
-        1 a segment ends here, 0 none does, -1 unknown; None unless the targets are segments. The last token of a
-        sequence always has 1.
-    complete : array of bool, shape (B,)
-        Every label of the sequence is known, and for segments every boundary.
-    known : array of bool, shape (B,)
-        Anything at all is known of the sequence.
-    longest : int
-        Length of the longest segment seen; 1 for labels, 0 if there is none.
-    trajectories : (offsets int64 (B + 1,), labels int32), or None
-        The labels that sequences go through where only that is known: those of sequence b are
-        ``labels[offsets[b]:offsets[b + 1]]``, none if it is not given so. None unless some sequence is.
-    merged : bool
-        Segments were all given as labels, of which equal neighbours form one: no label can follow itself.
-    """
-
-    labels: npt.NDArray[np.int32]
-    allowed: Bools | None
-    ends: npt.NDArray[np.int8] | None
-    complete: Bools
-    known: Bools
-    longest: int
-    merged: bool = False
-    trajectories: tuple[Ints, npt.NDArray[np.int32]] | None = None
+_KNOWLEDGE = ("labels", "boundaries")
 
 
 def encode_labels(
     y: Iterable[Any], lengths: npt.ArrayLike, labels: Sequence[Any] | None = None, *, extend: bool = False
-) -> tuple[Targets, list[Any]]:
+) -> tuple[Knowledge, list[Any]]:
     """Number the labels of sequences.
 
     Parameters
@@ -82,24 +44,15 @@ def encode_labels(
 
     Returns
     -------
-    targets : Targets
+    known : Knowledge
     labels : list
         The label of each number.
     """
-    reader = _Reader(labels, extend)
-    sizes = _lengths(lengths)
-    numbers: list[int] = []
-    passed: dict[int, list[int]] = {}
-    for b, (sequence, size) in enumerate(_pairs(y, sizes)):
-        if sequence is None:
-            numbers.extend([-1] * size)
-        elif isinstance(sequence, Trajectory):
-            passed[b] = reader.trajectory(sequence, b, size, merge=True)
-            numbers.extend([-1] * size)
-        else:
-            numbers.extend(reader.labels(_entries(sequence, b), b, size))
-    targets, names = reader.targets(numbers, None, sizes, min(1, len(numbers)))
-    return _with_trajectories(targets, passed), names
+    reader = LevelReader(labels, extend, segments=False)
+    sizes = lengths_of(lengths)
+    for b, (target, size) in enumerate(pairs(y, sizes)):
+        reader.read(target, b, size)
+    return reader.knowledge(sizes, min(1, sum(sizes))), reader.names
 
 
 def encode_segments(
@@ -109,7 +62,7 @@ def encode_segments(
     *,
     extend: bool = False,
     max_length: int | None = None,
-) -> tuple[Targets, list[Any]]:
+) -> tuple[Knowledge, list[Any]]:
     """Number the labels of segmented sequences.
 
     Parameters
@@ -118,7 +71,9 @@ def encode_segments(
         A sequence is a list of segments (start, stop, label), in any order, that do not overlap. Tokens in no segment
         are unknown, and so are the boundaries between them; the label may be None or a set, as in `encode_labels`. Or
         it is a list of labels, as in `encode_labels`, of which equal neighbours form one segment; boundaries beside a
-        token whose label is not known are unknown. None in place of a sequence: nothing is known of it.
+        token whose label is not known are unknown. Or a dict of ``"labels"``, one per token, of which nothing follows
+        for the boundaries, and ``"boundaries"``, one per token: 1 a segment ends here, 0 none does, None or -1 unknown;
+        either may be left out. None in place of a sequence: nothing is known of it.
         A `Trajectory`: the labels it goes through, and not where.
     lengths : array of int, shape (B,)
         Number of tokens of each sequence.
@@ -131,55 +86,32 @@ def encode_segments(
 
     Returns
     -------
-    targets : Targets
+    known : Knowledge
     labels : list
         The label of each number.
     """
-    reader = _Reader(labels, extend)
-    sizes = _lengths(lengths)
     limit = None if max_length is None else checks.count("max_length", max_length, 1)
-    numbers: list[int] = []
-    ends: list[int] = []
-    passed: dict[int, list[int]] = {}
-    longest, merged = 0, True
-    for b, (sequence, size) in enumerate(_pairs(y, sizes)):
-        if isinstance(sequence, Trajectory):
-            passed[b] = reader.trajectory(sequence, b, size, merge=False)
-            merged = merged and all(one != other for one, other in zip(passed[b], passed[b][1:], strict=False))
-        entries = [] if sequence is None or b in passed else _entries(sequence, b)
-        if _are_segments(entries):
-            segments = _segments(entries, b, size)
-            merged = merged and not entries
-            spans = [(segment.start, segment.stop) for segment in segments]
-            row, row_ends = reader.segments(segments, b, size)
-        else:
-            row = reader.labels(entries, b, size)
-            spans, row_ends = _runs(row)
-        for start, stop in spans:
-            longest = max(longest, stop - start)
-            if limit is not None and stop - start > limit:
-                raise ValueError(
-                    f"y[{b}] has a segment ({start}, {stop}) of {stop - start} tokens, longer than max_length = {limit}"
-                )
-        if size:
-            row_ends[-1] = 1
-        numbers.extend(row)
-        ends.extend(row_ends)
-    targets, names = reader.targets(numbers, ends, sizes, longest)
-    return _with_trajectories(replace(targets, merged=merged), passed), names
+    reader = LevelReader(labels, extend)
+    sizes = lengths_of(lengths)
+    for b, (target, size) in enumerate(pairs(y, sizes)):
+        reader.read(target, b, size)
+    longest = longest_segment(np.array(reader.ends, np.int8), offsets_of(sizes), limit)
+    # a label alone between unknown ones is a segment, too; a token that nothing is said of is none
+    alone = any(number >= 0 for number in reader.numbers)
+    return reader.knowledge(sizes, max(longest, alone) if reader.told or alone else 0), reader.names
 
 
 # ---- reading y ------------------------------------------------------------------------------------
 
 
-def _lengths(lengths: npt.ArrayLike) -> list[int]:
+def lengths_of(lengths: npt.ArrayLike) -> list[int]:
     """`lengths` as a list of numbers that are not negative."""
     array = np.asarray(lengths)
     result: list[int] = checks.integers("lengths", array, array.size, 0, 2**62).tolist()
     return result
 
 
-def _pairs(y: Iterable[Any], sizes: list[int]) -> Iterable[tuple[Any, int]]:
+def pairs(y: Iterable[Any], sizes: list[int]) -> Iterable[tuple[Any, int]]:
     """Every sequence of y with the length that it must have."""
     if isinstance(y, (str, bytes, dict, set, frozenset)) or not hasattr(y, "__iter__"):
         raise TypeError(f"y must be a list of sequences, got an object of type {type(y).__name__}")
@@ -192,7 +124,7 @@ def _pairs(y: Iterable[Any], sizes: list[int]) -> Iterable[tuple[Any, int]]:
         raise ValueError(f"y has {count} sequences, but X has {len(sizes)}")
 
 
-def _entries(sequence: Any, b: int) -> list[Any]:
+def entries_of(sequence: Any, b: int) -> list[Any]:
     """The entries of a sequence of y."""
     if isinstance(sequence, list):
         return sequence
@@ -209,7 +141,7 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _is_segment(entry: Any) -> bool:
+def is_segment(entry: Any) -> bool:
     """Whether an entry of y is a segment and not a label."""
     if isinstance(entry, Segment):
         return True
@@ -220,14 +152,14 @@ def _are_segments(entries: list[Any]) -> bool:
     """Whether entries of y are segments: nothing at all, or something that only a segment can be."""
     if not any(issubclass(kind, (tuple, list)) for kind in set(map(type, entries))):  # most often, and quick to see
         return not entries
-    return any(map(_is_segment, entries))
+    return any(map(is_segment, entries))
 
 
 def _segments(entries: list[Any], b: int, size: int) -> list[Segment]:
     """Segments in the order of their positions, checked."""
     result: list[Segment] = []
     for i, entry in enumerate(entries):
-        if not _is_segment(entry) or not (_is_integer(entry[0]) and _is_integer(entry[1])):
+        if not is_segment(entry) or not (_is_integer(entry[0]) and _is_integer(entry[1])):
             raise ValueError(f"y[{b}][{i}] = {entry!r} is not a segment (start, stop, label)")
         segment = Segment(int(entry[0]), int(entry[1]), entry[2])
         if segment.start >= segment.stop:
@@ -242,18 +174,38 @@ def _segments(entries: list[Any], b: int, size: int) -> list[Segment]:
     return result
 
 
-def _runs(numbers: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
-    """Runs of equal known labels as (start, stop), and what they tell of the boundaries."""
-    ends = [-1 if one < 0 or other < 0 else int(one != other) for one, other in zip(numbers, numbers[1:], strict=False)]
-    ends.append(1)
-    runs = []
-    start = 0
-    for t, end in enumerate(ends):
-        if end != 0:
-            if numbers[t] >= 0:
-                runs.append((start, t + 1))
-            start = t + 1
-    return runs, ends
+def _boundaries(numbers: list[int]) -> list[int]:
+    """What a list of labels tells of the boundaries: equal neighbours are inside one segment."""
+    return [
+        -1 if one < 0 or other < 0 else int(one != other) for one, other in zip(numbers, numbers[1:], strict=False)
+    ] + [1]
+
+
+def offsets_of(sizes: list[int]) -> Ints:
+    """(B + 1,) where each sequence begins."""
+    return np.concatenate(([0], np.cumsum(sizes, dtype=np.int64))).astype(np.int64)
+
+
+def longest_segment(ends: Ends, offsets: Ints, limit: int | None) -> int:
+    """Length of the longest segment that is known to be one, or to be part of one; 0: there is none."""
+    n = len(ends)
+    if n == 0:
+        return 0
+    begins = np.ones(n, np.bool_)
+    begins[1:] = ends[:-1] != 0  # a sequence's last token has 1
+    start = np.flatnonzero(begins)
+    length = np.diff(np.append(start, n))
+    if limit is not None and length.max() > limit:
+        at = int(start[np.argmax(length > limit)])
+        stop = at + int(length[length > limit][0])
+        b = int(np.searchsorted(offsets, at, side="right")) - 1
+        first = int(offsets[b])
+        raise ValueError(
+            f"y[{b}] has a segment ({at - first}, {stop - first}) of {stop - at} tokens, longer than max_length = "
+            f"{limit}"
+        )
+    sure = (ends[start + length - 1] == 1) & ((start == 0) | (ends[start - 1] == 1))
+    return int(length[sure | (length > 1)].max(initial=0))
 
 
 class _LabelError(ValueError):
@@ -314,16 +266,104 @@ class _Numbers(dict[Any, int]):
         return -1 - len(self.sets)
 
 
-class _Reader:
-    """Turns labels into numbers, and the numbers into targets."""
+class LevelReader:
+    """Reads what y says of one level, a sequence at a time: labels become numbers, segments boundaries.
 
-    def __init__(self, labels: Sequence[Any] | None, extend: bool) -> None:
-        self.numbers = _Numbers(labels, extend)
+    Parameters
+    ----------
+    labels : sequence, optional
+        The labels, in order; others are errors unless `extend`.
+    extend : bool
+    segments : bool
+        Whether labels belong to segments; else every token is one by itself, and a tuple is a label.
+    steps : bool
+        Whether every segment is one token.
 
-    def label(self, label: Any, where: str) -> int:
+    Attributes
+    ----------
+    numbers, ends : lists of N int
+    columnar : list of B bool
+        Whether a sequence is given as one label per token, of which runs are segments.
+    told : bool
+        Whether a segment or a boundary was given.
+    """
+
+    def __init__(
+        self, labels: Sequence[Any] | None, extend: bool, *, segments: bool = True, steps: bool = False
+    ) -> None:
+        self._numbers = _Numbers(labels, extend)
+        self._segments, self._steps = segments, steps
+        self.numbers: list[int] = []
+        self.ends: list[int] = []
+        self.columnar: list[bool] = []
+        self.told = False
+        self._merged = True
+        self._passed: dict[int, list[int]] = {}
+
+    @property
+    def names(self) -> list[Any]:
+        """The label of each number."""
+        return list(self._numbers.names)
+
+    def read(self, target: Any, b: int, size: int) -> None:
+        """Read what is known of sequence b, which has `size` tokens."""
+        columnar = False
+        row, ends = [-1] * size, [-1] * size
+        if isinstance(target, Trajectory):
+            self._passed[b] = passed = self._trajectory(target, b, size)
+            self._merged &= all(one != other for one, other in zip(passed, passed[1:], strict=False))
+        elif self._segments and isinstance(target, Mapping):
+            row, ends = self._given(target, b, size)
+            self.told, self._merged = True, False
+        elif target is not None:
+            entries = entries_of(target, b)
+            columnar = not self._segments or not _are_segments(entries)
+            if columnar:
+                row = self._labels(entries, b, size)
+                ends = _boundaries(row)[:size] if self._segments and not self._steps else [1] * size
+            else:
+                row, ends = self._spans(_segments(entries, b, size), b, size)
+                self.told |= bool(entries)
+                self._merged &= not entries
+        if self._steps:
+            if 0 in ends:
+                t = ends.index(0)
+                raise ValueError(f"y[{b}] has a segment over positions {t} and {t + 1}, longer than max_length = 1")
+            ends = [1] * size
+        if size:
+            ends[-1] = 1
+        self.numbers.extend(row)
+        self.ends.extend(ends)
+        self.columnar.append(columnar)
+
+    def knowledge(self, sizes: list[int], longest: int) -> Knowledge:
+        """All that was read, as the only level."""
+        trajectories = None
+        if self._passed:
+            places = [len(self._passed.get(b, ())) for b in range(len(sizes))]
+            labels = [y for b in sorted(self._passed) for y in self._passed[b]]
+            trajectories = offsets_of(places), np.array(labels, np.int32)
+        return Knowledge((self.known(longest),), offsets_of(sizes), trajectories)
+
+    def known(self, longest: int) -> Known:
+        """All that was read, without trajectories."""
+        codes = np.array(self.numbers, dtype=np.int32)
+        n, sets = len(self._numbers.names), self._numbers.sets
+        allowed = None
+        if codes.size and codes.min() < -1:
+            rows = np.zeros((n + 1 + len(sets), n), dtype=np.bool_)  # by label, unknown, sets
+            np.fill_diagonal(rows, True)
+            rows[n] = True
+            for k, members in enumerate(sets):
+                rows[n + 1 + k, members] = True
+            allowed = rows[np.where(codes >= 0, codes, n - 1 - codes)]
+        ends = np.array(self.ends, dtype=np.int8) if self._segments else None
+        return Known(np.maximum(codes, -1), allowed, ends, longest, self._merged and self._segments)
+
+    def _label(self, label: Any, where: str) -> int:
         """Number of one label; errors say where it stands."""
         try:
-            return self.numbers[frozenset(label) if isinstance(label, set) else label]
+            return self._numbers[frozenset(label) if isinstance(label, set) else label]
         except _LabelError as error:
             raise ValueError(f"{where} {error}") from None
         except TypeError as error:
@@ -332,35 +372,33 @@ class _Reader:
                 "a label is a hashable value, and alternatives are written as a set"
             ) from error
 
-    def labels(self, entries: list[Any], b: int, size: int) -> list[int]:
-        """Numbers of the labels of sequence b, which has `size` tokens."""
+    def _labels(self, entries: list[Any], b: int, size: int) -> list[int]:
         if len(entries) != size:
             raise ValueError(f"y[{b}] has {len(entries)} labels, but sequence {b} of X has {size} tokens")
         try:
-            return list(map(self.numbers.__getitem__, entries))
+            return list(map(self._numbers.__getitem__, entries))
         except (_LabelError, TypeError):  # a set, which has no hash; or an error, whose place is to be found
-            return [self.label(entry, f"y[{b}][{t}]") for t, entry in enumerate(entries)]
+            return [self._label(entry, f"y[{b}][{t}]") for t, entry in enumerate(entries)]
 
-    def trajectory(self, trajectory: Trajectory, b: int, size: int, merge: bool) -> list[int]:
-        """Numbers of the labels that sequence b goes through; merge: equal neighbours are one place."""
+    def _trajectory(self, trajectory: Trajectory, b: int, size: int) -> list[int]:
         if len(trajectory) > size or (size and not len(trajectory)):
             raise ValueError(
                 f"y[{b}] is a trajectory of {len(trajectory)} places, but sequence {b} of X has {size} tokens"
             )
-        numbers = [self.label(label, f"y[{b}], place {i} of the trajectory,") for i, label in enumerate(trajectory)]
+        numbers = [self._label(label, f"y[{b}], place {i} of the trajectory,") for i, label in enumerate(trajectory)]
         for i in range(1, len(numbers)):
-            if merge and numbers[i] == numbers[i - 1]:
+            if not self._segments and numbers[i] == numbers[i - 1]:
                 raise ValueError(
                     f"y[{b}], place {i} of the trajectory, is the label {trajectory.labels[i]!r} before it again: "
                     "equal neighbours are one place"
                 )
         return numbers
 
-    def segments(self, segments: list[Segment], b: int, size: int) -> tuple[list[int], list[int]]:
-        """Numbers and boundaries of sequence b: -1 in the gaps, but for the last token before a segment."""
+    def _spans(self, segments: list[Segment], b: int, size: int) -> tuple[list[int], list[int]]:
+        """Numbers and boundaries: -1 in the gaps, but for the last token before a segment."""
         row, ends = [-1] * size, [-1] * size
         for start, stop, label in segments:
-            number = self.label(label, f"y[{b}], segment ({start}, {stop}),")
+            number = self._label(label, f"y[{b}], segment ({start}, {stop}),")
             row[start:stop] = [number] * (stop - start)
             ends[start:stop] = [0] * (stop - start)
             ends[stop - 1] = 1
@@ -368,54 +406,27 @@ class _Reader:
                 ends[start - 1] = 1
         return row, ends
 
-    def targets(
-        self, numbers: list[int], ends: list[int] | None, sizes: list[int], longest: int
-    ) -> tuple[Targets, list[Any]]:
-        """Targets of all tokens, and the labels."""
-        codes = np.array(numbers, dtype=np.int32)
-        names, sets = self.numbers.names, self.numbers.sets
-        allowed = None
-        informed = codes >= 0
-        if codes.size and codes.min() < -1:
-            rows = np.zeros((len(names) + 1 + len(sets), len(names)), dtype=np.bool_)  # by label, unknown, sets
-            np.fill_diagonal(rows, True)
-            rows[len(names)] = True
-            for k, members in enumerate(sets):
-                rows[len(names) + 1 + k, members] = True
-            allowed = rows[np.where(codes >= 0, codes, len(names) - 1 - codes)]
-            informed = ~allowed.all(axis=1) | informed
-        unknown = codes < 0
-        offsets = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-        boundaries = None
-        if ends is not None:
-            boundaries = np.array(ends, dtype=np.int8)
-            unknown = unknown | (boundaries < 0)
-            told = boundaries >= 0
-            told[offsets[1:][np.diff(offsets) > 0] - 1] = False  # the end of a sequence says nothing
-            informed = informed | told
-        targets = Targets(
-            labels=np.maximum(codes, -1),
-            allowed=allowed,
-            ends=boundaries,
-            complete=_count(unknown, offsets) == 0,
-            known=_count(informed, offsets) > 0,
-            longest=longest,
-        )
-        return targets, list(names)
-
-
-def _with_trajectories(targets: Targets, passed: dict[int, list[int]]) -> Targets:
-    """The targets with the trajectories of some sequences."""
-    if not passed:
-        return targets
-    sizes = np.zeros(len(targets.known), np.int64)
-    for b, numbers in passed.items():
-        sizes[b] = len(numbers)
-    offsets = np.concatenate(([0], np.cumsum(sizes)))
-    labels = np.array([y for b in sorted(passed) for y in passed[b]], np.int32)
-    return replace(targets, known=targets.known | (sizes > 0), trajectories=(offsets, labels))
-
-
-def _count(mask: Bools, offsets: Ints) -> Ints:
-    """Number of true entries of each sequence, shape (B,)."""
-    return np.diff(np.concatenate(([0], np.cumsum(mask, dtype=np.int64)))[offsets])
+    def _given(self, target: Mapping[Any, Any], b: int, size: int) -> tuple[list[int], list[int]]:
+        """Labels and boundaries that are given one by one."""
+        unknown = [key for key in target if key not in _KNOWLEDGE]
+        if unknown:
+            raise ValueError(
+                f"y[{b}] has the key {unknown[0]!r}: what is known of a level is {' and '.join(_KNOWLEDGE)}"
+            )
+        given = target.get("labels")
+        row = [-1] * size if given is None else self._labels(entries_of(given, b), b, size)
+        given = target.get("boundaries")
+        if given is None:
+            return row, [-1] * size
+        entries = entries_of(given, b)
+        if len(entries) != size:
+            raise ValueError(f"y[{b}] has {len(entries)} boundaries, but sequence {b} of X has {size} tokens")
+        ends = []
+        for t, entry in enumerate(entries):
+            value = -1 if entry is None else entry
+            if isinstance(value, float) or value not in (-1, 0, 1):
+                raise ValueError(f"y[{b}], boundary {t}, is {entry!r}: it must be 1, 0 or None")
+            ends.append(int(value))
+        if ends and ends[-1] == 0:
+            raise ValueError(f"y[{b}], boundary {size - 1}, is 0, but every segment ends with its sequence")
+        return row, ends

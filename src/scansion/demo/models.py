@@ -10,7 +10,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from scansion.demo.bibliography import Reference, attributes
 from scansion.metrics import flat_accuracy_score, segment_scores
@@ -69,8 +69,7 @@ def fitted(model: Any, X: Sequence[Any], y: Sequence[Any]) -> Any:
 # ---- scores --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Scores:
+class Scores(NamedTuple):
     """Shares of what is right: of the tokens' labels; F1 of the segments; of whole references."""
 
     tokens: float
@@ -79,7 +78,7 @@ class Scores:
 
     def cells(self) -> list[str]:
         """As a table shows them."""
-        return [f"{100 * value:.1f}" for value in (self.tokens, self.segments, self.whole)]
+        return [f"{100 * value:.1f}" for value in self]
 
 
 def labels_of(answer: Sequence[tuple[int, int, Any]]) -> list[Any]:
@@ -96,10 +95,7 @@ def scores(truth: Sequence[Answer], predicted: Sequence[Answer]) -> Scores:
 
 def mean(several: Sequence[Scores]) -> Scores:
     """The mean of scores."""
-    n = len(several)
-    return Scores(
-        sum(s.tokens for s in several) / n, sum(s.segments for s in several) / n, sum(s.whole for s in several) / n
-    )
+    return Scores(*(sum(values) / len(several) for values in zip(*several, strict=True)))
 
 
 # ---- tests ---------------------------------------------------------------------------------------------------------
@@ -141,26 +137,24 @@ class Folds:
             chosen, y = targets(others)
             model = fitted(make(), [self.X[i] for i in chosen], y)
             for i, answer in zip(tested, model.predict([self.X[i] for i in tested]), strict=True):
-                predicted[i] = segments(answer, "iob2") if isinstance(model, CRF) else answer
-                models[i] = model
+                labels = bool(answer) and isinstance(answer[0], str)  # of tokens
+                predicted[i], models[i] = segments(answer, "iob2") if labels else answer, model
         return Answers(predicted, models, time.perf_counter() - begin)
+
+    def _targets(self, form: Callable[[Reference], Any]) -> Targets:
+        return lambda others: (list(others), [form(self.references[i]) for i in others])
 
     def labels(self, level: int) -> Targets:
         """For `CRF`: labels of the tokens."""
-        references = self.references
-
-        def targets(others: Sequence[int]) -> tuple[list[int], list[Any]]:
-            return list(others), [encode(references[i].levels[level], len(references[i].tokens)) for i in others]
-
-        return targets
+        return self._targets(lambda reference: encode(reference.levels[level], len(reference.tokens)))
 
     def segments(self) -> Targets:
         """For `SemiCRF`: fields."""
-        return lambda others: (list(others), [self.references[i].levels[0] for i in others])
+        return self._targets(lambda reference: reference.levels[0])
 
     def trees(self) -> Targets:
         """For `HierarchicalCRF`: fields and their parts."""
-        return lambda others: (list(others), [list(self.references[i].levels) for i in others])
+        return self._targets(lambda reference: list(reference.levels))
 
 
 def hide(y: Sequence[Sequence[Any]], complete: float, known: float, seed: int) -> list[list[Any]]:

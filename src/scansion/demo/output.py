@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shlex
 import shutil
@@ -14,6 +15,8 @@ import numpy as np
 from scansion.demo.models import Answers, Folds
 from scansion.display.report import report_page
 from scansion.display.sequence import Sequence, sequence_page
+from scansion.formats import Reading, columns
+from scansion.formats.blocks import Record
 from scansion.schemes import encode
 
 __all__ = ["commands", "snippet", "write"]
@@ -77,14 +80,13 @@ def _references(folds: Folds, semicrf: Answers, trees: Answers) -> str:
 
 
 def _columns(folds: Folds, tested: bool) -> str:
-    """References as columns of a CoNLL file: token, field, part, in the scheme IOB2; a blank line after each."""
-    lines = []
-    for i, reference in enumerate(folds.references):
-        if (i % 3 == 2) == tested:
-            columns = (encode(level, len(reference.tokens)) for level in reference.levels)
-            lines += ["\t".join(row) for row in zip(reference.tokens, *columns, strict=True)]
-            lines.append("")
-    return "\n".join(lines) + "\n"
+    """References as columns of a CoNLL file: token, field, part, in the scheme IOB2."""
+    out = io.BytesIO()
+    for reference in (r for i, r in enumerate(folds.references) if (i % 3 == 2) == tested):
+        labels = [encode(level, len(reference.tokens)) for level in reference.levels]
+        record = Record(reference.style, [[token] for token in reference.tokens], None, labels, None, {})
+        columns.write(out, record, Reading(separator="\t"))
+    return out.getvalue().decode()
 
 
 def commands(where: Path) -> list[str]:

@@ -33,10 +33,11 @@ def histogram(share: Values, look: str, name: str, first: int = 1) -> Markup:
     scale = (height - bottom - 10) / peak
     base = height - bottom
     gap = 0.14 * step if step > 3 else 0.0
+    names = [f"{a - 1 + first}" + (f"\u2013{b - 1 + first}" if a < b else "") for a, b in ranges]
     rects = "".join(
         f'<rect x="{left + i * step + gap / 2:.2f}" y="{base - v * scale:.2f}" width="{step - gap:.2f}" '
         f'height="{v * scale:.2f}" rx="{min(1.5, step / 4):.1f}">'
-        f"<title>{_range(ranges[i], first)}: {v:.3f}</title></rect>"
+        f"<title>{names[i]}: {v:.3f}</title></rect>"
         for i, v in enumerate(bars.tolist())
         if v > 0
     )
@@ -53,11 +54,6 @@ def histogram(share: Values, look: str, name: str, first: int = 1) -> Markup:
     )
 
 
-def _range(ends: tuple[int, int], first: int) -> str:
-    low, high = ends[0] - 1 + first, ends[1] - 1 + first
-    return str(low) if low == high else f"{low}\u2013{high}"
-
-
 def _ticks(ranges: list[tuple[int, int]], left: float, step: float, first: int) -> list[tuple[float, str]]:
     """Where numbers stand below the axis: as many as there is room for."""
     every = max(1, math.ceil(34 / step)) if step < 22 else 1
@@ -68,25 +64,18 @@ def _ticks(ranges: list[tuple[int, int]], left: float, step: float, first: int) 
 
 def curve(values: Sequence[float], other: Sequence[float | None] | None, name: str) -> Markup:
     """A line over iterations 1, 2, ..., on its own scale, and a second one (such as scores on development data)."""
-    width, height, left, right, bottom, top = 640.0, 190.0, 62.0, 54.0, 22.0, 10.0
+    width, height, left, right, top = 640.0, 190.0, 62.0, 54.0, 10.0
+    base = height - 22.0
 
     def points(series: Sequence[float | None]) -> tuple[str, float, float]:
         known = [(i, float(v)) for i, v in enumerate(series) if v is not None and math.isfinite(v)]
         low, high = min(v for _, v in known), max(v for _, v in known)
         span = (high - low) or 1.0
-        across = max(len(series) - 1, 1)
-        return (
-            " ".join(
-                f"{left + (width - left - right) * i / across:.1f},"
-                f"{height - bottom - (height - bottom - top) * (v - low) / span:.1f}"
-                for i, v in known
-            ),
-            low,
-            high,
-        )
+        step = (width - left - right) / max(len(series) - 1, 1)
+        places = ((left + step * i, base - (base - top) * (v - low) / span) for i, v in known)
+        return " ".join(f"{x:.1f},{y:.1f}" for x, y in places), low, high
 
     path, low, high = points(values)
-    base = height - bottom
     parts = [
         f'<path class="axis" d="M{left} {top}V{base}H{width - right}" fill="none"/>',
         f'<polyline class="line" points="{path}"/>',
@@ -103,11 +92,5 @@ def curve(values: Sequence[float], other: Sequence[float | None] | None, name: s
             f'<text x="{width - right + 6}" y="{top + 5}">{high:.4f}</text>',
             f'<text x="{width - right + 6}" y="{base}">{low:.4f}</text>',
         ]
-    return element(
-        "svg",
-        Markup("".join(parts)),
-        class_="chart wide",
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
-        role="img",
-        aria_label=name,
-    )
+    view = f"0 0 {width:.0f} {height:.0f}"
+    return element("svg", Markup("".join(parts)), class_="chart wide", viewBox=view, role="img", aria_label=name)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from scansion.display.markup import Markup, element, join, signed, void
+from scansion.display.markup import Markup, element, signed, void
 from scansion.display.palette import Palette
 
 __all__ = ["Edge", "Graph", "draw"]
 
-Point = tuple[float, float]
+Point = complex  # x + i y
 
 _ROUNDS = 12  # of exchanging neighbours; a few suffice, and the order is only a matter of looks
 _HEIGHT = 26.0
@@ -122,26 +122,20 @@ def draw(graph: Graph, palette: Palette, name: str) -> Markup:
     radius_x = min(radius_x, 520.0) if n <= 40 else radius_x
     pad_y = 58.0 if any(e.tail == e.head for e in graph.edges) else 24.0  # loops stand outside
     pad_x = max(widths, default=34.0) / 2 + 28
-    width, height = 2 * (radius_x + pad_x), 2 * (radius_y + pad_y)
-    centre = width / 2, height / 2
+    centre = complex(radius_x + pad_x, radius_y + pad_y)
     at: dict[int, Point] = {}
     for place, node in enumerate(order):
         angle = 2 * math.pi * (place + (0.5 if n % 2 == 0 and n > 2 else 0.0)) / n - math.pi / 2
         if n == 2:
             angle = math.pi * (1 - place)
-        at[node] = centre[0] + radius_x * math.cos(angle), centre[1] + radius_y * math.sin(angle)
+        at[node] = centre + complex(radius_x * math.cos(angle), radius_y * math.sin(angle))
     heaviest = max([1e-9, *(e.weight for e in graph.edges)])
     edges = [_edge(edge, at, widths, centre, heaviest) for edge in sorted(graph.edges, key=lambda e: e.weight)]
     nodes = [_node(graph, node, at[node], widths[node], palette, node == order[0]) for node in order]
+    width, height = f"{2 * centre.real:.0f}", f"{2 * centre.imag:.0f}"
+    shape = {"viewBox": f"0 0 {width} {height}", "width": width}
     return element(
-        "svg",
-        element("g", *edges),
-        element("g", *nodes),
-        class_="graph",
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
-        width=f"{width:.0f}",
-        role="group",
-        aria_label=name,
+        "svg", element("g", *edges), element("g", *nodes), class_="graph", **shape, role="group", aria_label=name
     )
 
 
@@ -149,90 +143,63 @@ def _node(graph: Graph, node: int, at: Point, width: float, palette: Palette, fi
     name = graph.names[node]
     out = sorted((e for e in graph.edges if e.tail == node), key=lambda e: -e.weight)[:6]
     said = ", ".join(f"{graph.names[e.head]} {signed(e.weight)}" for e in out)
-    shown = name if len(name) <= 22 else name[:21] + "\u2026"
     return element(
         "g",
-        void("rect", x=at[0] - width / 2, y=at[1] - _HEIGHT / 2, width=width, height=_HEIGHT, rx=7),
-        element("text", shown, x=at[0], y=at[1]),
+        void("rect", x=at.real - width / 2, y=at.imag - _HEIGHT / 2, width=width, height=_HEIGHT, rx=7),
+        element("text", name if len(name) <= 22 else name[:21] + "\u2026", x=at.real, y=at.imag),
         class_=f"node {palette.css(graph.looks[node])}",
         data_n=node,
         tabindex=0 if first else -1,  # one stop for the whole graph, arrow keys inside
         role="img",
-        aria_label=f"{name}, followed by {said}" if said else f"{name}, followed by nothing that is drawn",
+        aria_label=f"{name}, followed by {said or 'nothing that is drawn'}",
     )
 
 
 def _edge(edge: Edge, at: dict[int, Point], widths: list[float], centre: Point, heaviest: float) -> Markup:
     stroke = 1.0 + 5.0 * max(edge.weight, 0.0) / heaviest
     tail, head = at[edge.tail], at[edge.head]
-    if edge.tail == edge.head:
-        points = _loop(tail, centre)
-    else:
-        points = _curve(tail, head, centre)
+    points = _loop(tail, centre) if edge.tail == edge.head else _curve(tail, head, centre)
     inside_tail = _leaves(points, tail, widths[edge.tail])
     inside_head = _leaves(points[::-1], head, widths[edge.head])
     points = points[inside_tail : len(points) - inside_head]
     if len(points) < 4:
         return Markup("")
     size = 5.0 + 1.6 * stroke
-    tip, back = points[-1], _back(points, size)
-    dx, dy = tip[0] - back[0], tip[1] - back[1]
-    length = math.hypot(dx, dy) or 1.0
-    nx, ny = -dy / length * size * 0.5, dx / length * size * 0.5
-    arrow = f"{tip[0]:.1f},{tip[1]:.1f} {back[0] + nx:.1f},{back[1] + ny:.1f} {back[0] - nx:.1f},{back[1] - ny:.1f}"
-    stem = [p for p in points if math.hypot(p[0] - tip[0], p[1] - tip[1]) > size * 0.8] or points[:2]
-    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in stem)
+    tip = points[-1]
+    back = next((p for p in reversed(points) if abs(p - tip) >= size), points[0])
+    side = (tip - back) / (abs(tip - back) or 1.0) * size * 0.5j
+    arrow = " ".join(f"{p.real:.1f},{p.imag:.1f}" for p in (tip, back + side, back - side))
+    stem = [p for p in points if abs(p - tip) > size * 0.8] or points[:2]
+    path = "M" + "L".join(f"{p.real:.1f} {p.imag:.1f}" for p in stem)
     middle = points[len(points) // 2]
-    parts = join(
-        [
-            void("path", d=path, stroke_width=f"{stroke:.1f}"),
-            void("polygon", points=arrow),
-            element("text", signed(edge.weight), x=middle[0], y=middle[1]),
-        ]
+    return element(
+        "g",
+        void("path", d=path, stroke_width=f"{stroke:.1f}"),
+        void("polygon", points=arrow),
+        element("text", signed(edge.weight), x=middle.real, y=middle.imag),
+        class_="edge" if edge.weight >= 0 else "edge minus",
+        data_ends=f"{edge.tail} {edge.head}",
+        aria_hidden="true",
     )
-    look = "edge" if edge.weight >= 0 else "edge minus"
-    return element("g", parts, class_=look, data_ends=f"{edge.tail} {edge.head}", aria_hidden="true")
 
 
 def _curve(tail: Point, head: Point, centre: Point) -> list[Point]:
     """A quadratic curve that bends to the centre, and to its right, so that there and back lie apart."""
-    mx, my = (tail[0] + head[0]) / 2, (tail[1] + head[1]) / 2
-    dx, dy = head[0] - tail[0], head[1] - tail[1]
-    length = math.hypot(dx, dy) or 1.0
-    cx = mx + 0.28 * (centre[0] - mx) + 0.13 * dy + 8 * dy / length
-    cy = my + 0.28 * (centre[1] - my) - 0.13 * dx - 8 * dx / length
-    result = []
-    for i in range(61):
-        t = i / 60
-        a, b, c = (1 - t) ** 2, 2 * t * (1 - t), t * t
-        result.append((a * tail[0] + b * cx + c * head[0], a * tail[1] + b * cy + c * head[1]))
-    return result
+    middle, way = (tail + head) / 2, head - tail
+    bend = middle + 0.28 * (centre - middle) - 1j * way * (0.13 + 8 / (abs(way) or 1.0))
+    steps = [i / 60 for i in range(61)]
+    return [(1 - t) ** 2 * tail + 2 * t * (1 - t) * bend + t * t * head for t in steps]
 
 
 def _loop(at: Point, centre: Point) -> list[Point]:
     """From a node outwards and back to it."""
-    up = -1.0 if at[1] <= centre[1] else 1.0
-    result = []
-    for i in range(61):
-        angle = math.pi * 2 * i / 60
-        result.append((at[0] + 15 * math.sin(angle), at[1] + up * (10.0 + 18 * (1 - math.cos(angle)) / 1.0 * 0.78)))
-    return result
+    up = -1.0 if at.imag <= centre.imag else 1.0
+    angles = [math.pi * 2 * i / 60 for i in range(61)]
+    return [at + complex(15 * math.sin(a), up * (10.0 + 14.04 * (1 - math.cos(a)))) for a in angles]
 
 
 def _leaves(points: list[Point], at: Point, width: float) -> int:
     """How many of the first points lie in a node's box or close to it."""
-    count = 0
-    for x, y in points:
-        if abs(x - at[0]) > width / 2 + 2 or abs(y - at[1]) > _HEIGHT / 2 + 2:
-            break
-        count += 1
+    away = (abs(p.real - at.real) > width / 2 + 2 or abs(p.imag - at.imag) > _HEIGHT / 2 + 2 for p in points)
+    count = next((i for i, outside in enumerate(away) if outside), len(points))
     return min(count, len(points) // 2 - 2)
-
-
-def _back(points: list[Point], size: float) -> Point:
-    """The point of a curve that is `size` before its end."""
-    tip = points[-1]
-    for x, y in reversed(points):
-        if math.hypot(x - tip[0], y - tip[1]) >= size:
-            return x, y
-    return points[0]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Markup", "element", "escape", "join", "json_script", "number", "signed", "void"]
+__all__ = ["Markup", "details", "element", "escape", "join", "json_script", "number", "signed", "table", "void"]
 
 # NUL, other controls and lone surrogates: browsers drop or refuse them, and UTF-8 cannot hold the last
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -53,6 +53,17 @@ def element(tag: str, *content: Any, **attributes: Any) -> Markup:
 def void(tag: str, **attributes: Any) -> Markup:
     """An element without content: ``<input>`` in HTML, ``<rect/>`` in SVG."""
     return Markup(f"<{tag}{_attributes(attributes)}/>")
+
+
+def table(names: Iterable[Any], *bodies: Markup | None, **attributes: Any) -> Markup:
+    """A table with these names above its columns; a name that is `Markup` is the whole cell."""
+    head = [name if isinstance(name, Markup) else element("th", name, scope="col") for name in names]
+    return element("table", element("thead", element("tr", *head)), *bodies, **attributes)
+
+
+def details(title: str, *content: Any, opened: bool = False) -> Markup:
+    """What can be opened and closed."""
+    return element("details", element("summary", title), *content, open=opened)
 
 
 def json_script(data: Any, **attributes: Any) -> Markup:

@@ -10,7 +10,7 @@ import numpy as np
 
 from scansion.display.answers import as_columns, as_levels
 from scansion.display.charts import histogram
-from scansion.display.markup import element, join, number
+from scansion.display.markup import element, join, number, table
 from scansion.display.page import Page
 from scansion.display.palette import Palette
 from scansion.display.sequence import Sequence, chip, sequence_body
@@ -127,27 +127,13 @@ def compressed_html(compressed: Any) -> str | None:
     if not len(shown):
         return None
     low, high = int(shown[0]), int(shown[-1])
-    best = compressed.best(5, budget=2000)
     palette = Palette(range(compressed.n_labels))
-    rows = [
-        element(
-            "tr",
-            element("td", f"{p:.4f}", class_="number"),
-            element("td", *(part for y in trajectory[:40] for part in (chip(palette, y), " "))),
-        )
-        for trajectory, p in best
-    ]
-    head = element("tr", element("th", "Probability", scope="col"), element("th", "Trajectory", scope="col"))
+    rows = []
+    for trajectory, p in compressed.best(5, budget=2000):
+        chips = element("td", *(part for y in trajectory[:40] for part in (chip(palette, y), " ")))
+        rows.append(element("tr", element("td", f"{p:.4f}", class_="number"), chips))
     chart = histogram(lengths[low : high + 1], "", "Probability of each length", first=low)
-    body = join(
-        [
-            element("p", repr(compressed)),
-            element(
-                "div",
-                element("figure", chart, element("figcaption", "Probability of each length of the trajectory")),
-                element("div", element("table", element("thead", head), element("tbody", *rows)), class_="scroll"),
-                class_="two",
-            ),
-        ]
-    )
+    figure = element("figure", chart, element("figcaption", "Probability of each length of the trajectory"))
+    trajectories = element("div", table(("Probability", "Trajectory"), element("tbody", *rows)), class_="scroll")
+    body = join([element("p", repr(compressed)), element("div", figure, trajectories, class_="two")])
     return Page("Trajectories", body)._repr_html_()

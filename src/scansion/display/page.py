@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
+from scansion._files import replacing
 from scansion.display import palette
 from scansion.display.markup import Markup, element, escape, join
 
@@ -66,10 +67,10 @@ class Page:
         return element("div", _style(), self.body, _script(), class_="scansion cell-output")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the document; returns where it is."""
-        target = Path(path)
-        target.write_text(self.html, encoding="utf-8")
-        return target
+        """Write the document, all of it or nothing; returns where it is."""
+        with replacing(path, through=True) as file:
+            file.write(self.html)
+        return Path(path)
 
     def __repr__(self) -> str:
         return f"Page({self.title!r}, {len(self.html):,} characters)"

@@ -7,26 +7,19 @@ from typing import Any
 import numpy as np
 
 from scansion.display.charts import curve, histogram
-from scansion.display.contents import (
-    AttributePattern,
-    Features,
-    Lengths,
-    LevelReport,
-    ReportData,
-    Transitions,
-    Tree,
-    gather,
-)
+from scansion.display.contents import Counts, LevelReport, ReportData, Transitions, Tree, Weighted, gather
 from scansion.display.graph import draw
-from scansion.display.markup import Markup, element, join, number, signed, void
+from scansion.display.markup import Markup, details, element, join, number, signed, table, void
 from scansion.display.page import Page
 from scansion.display.palette import Palette
 from scansion.display.sequence import chip
+from scansion.models.weights import Feature
 
 __all__ = ["report", "report_page"]
 
 _MOST_COLUMNS = 60  # labels up to which all pairs are shown as a table
 _MOST_NODES = 28
+_WEIGHT = element("th", "Weight", scope="col", class_="weight")
 
 
 def report_page(estimator: Any, top: int = 20) -> str:
@@ -52,10 +45,10 @@ def report_body(data: ReportData) -> Markup:
     palette = Palette(data.labels)
     sections: list[tuple[str, str, Markup]] = []
     if data.tree:
-        sections.append(("hierarchy", "Hierarchy", _tree(data.tree, palette)))
+        sections.append(("hierarchy", "Hierarchy", _tree(data.tree, palette, class_="tree")))
     for i, level in enumerate(data.levels):
         mark, of = (f"-{i}", f": {level.name}") if level.name else ("", "")
-        if any(f.positive or f.negative for f in level.features):
+        if any(any(both) for both in level.features.values()):
             sections.append((f"features{mark}", f"Strongest features{of}", _features(level, palette)))
         if level.transitions:
             sections.append((f"transitions{mark}", f"Transitions{of}", _transitions(level, palette)))
@@ -68,12 +61,8 @@ def report_body(data: ReportData) -> Markup:
     if len(losses) > 1 and all(isinstance(v, (int, float)) and np.isfinite(v) for v in losses):
         sections.append(("training", "Training", _training(data.log)))
     links = [element("a", title, href=f"#{name}") for name, title, _ in sections]
-    header = element(
-        "header",
-        element("h1", data.title),
-        _facts(data.facts),
-        element("nav", *links, class_="contents", aria_label="Sections"),
-    )
+    contents = element("nav", *links, class_="contents", aria_label="Sections")
+    header = element("header", element("h1", data.title), _facts(data.facts), contents)
     shown = [
         element("section", element("h2", title, id=name), body, aria_labelledby=name) for name, title, body in sections
     ]
@@ -96,37 +85,23 @@ def _weight(value: float, scale: float) -> Markup:
 
 
 def _features(level: LevelReport, palette: Palette) -> Markup:
-    ends = [abs(rows[0][1]) for f in level.features for rows in (f.positive, f.negative) if rows]
-    scale = max(ends, default=1.0)
-    cards = [_card(f, palette, scale) for f in level.features if f.positive or f.negative]
-    find = element(
-        "div",
-        element(
-            "label", "Find ", void("input", type="search", placeholder="part of a feature's name", autocomplete="off")
-        ),
-        element("span", role="status", class_="quiet"),
-        class_="find",
-        hidden=True,
-    )
+    scale = max((abs(rows[0][1]) for both in level.features.values() for rows in both if rows), default=1.0)
+    cards = [_card(label, both, palette, scale) for label, both in level.features.items() if any(both)]
+    field = void("input", type="search", placeholder="part of a feature's name", autocomplete="off")
+    status = element("span", role="status", class_="quiet")
+    find = element("div", element("label", "Find ", field), status, class_="find", hidden=True)
     return join([find, element("div", *cards, class_="cards")])
 
 
-def _card(features: Features, palette: Palette, scale: float) -> Markup:
-    def rows(items: list[tuple[str, float]], look: str) -> Markup | None:
-        if not items:
-            return None
-        return element(
-            "tbody",
-            *(
-                element("tr", element("th", name, scope="row", class_="feature"), _weight(w, scale), data_feature=True)
-                for name, w in items
-            ),
-            class_=look,
-        )
-
-    head = element("tr", element("th", "Feature", scope="col"), element("th", "Weight", scope="col", class_="weight"))
-    table = element("table", element("thead", head), rows(features.positive, "plus"), rows(features.negative, "minus"))
-    return element("div", element("h3", chip(palette, features.label)), table, class_="card")
+def _card(label: Any, both: tuple[list[Weighted], list[Weighted]], palette: Palette, scale: float) -> Markup:
+    bodies = []
+    for look, items in zip(("plus", "minus"), both, strict=True):
+        rows = [
+            element("tr", element("th", name, scope="row", class_="feature"), _weight(w, scale), data_feature=True)
+            for name, w in items
+        ]
+        bodies.append(element("tbody", *rows, class_=look) if rows else None)
+    return element("div", element("h3", chip(palette, label)), table(["Feature", _WEIGHT], *bodies), class_="card")
 
 
 def _transitions(level: LevelReport, palette: Palette) -> Markup:
@@ -165,29 +140,18 @@ def _matrix(one: Transitions, palette: Palette, opened: bool) -> Markup:
     used = np.isfinite(one.weights)
     rows, columns = np.flatnonzero(used.any(axis=1)), np.flatnonzero(used.any(axis=0))
     chips = [chip(palette, name, look=look) for name, look in zip(one.names, one.looks, strict=True)]
-    body = []
-    for i in rows:
-        cells = []
-        for j in columns:
-            w = one.weights[i, j]
-            if not np.isfinite(w):
-                cells.append(element("td", "\u00b7", class_="none"))
-                continue
-            look = "minus" if w < 0 else None
-            cells.append(element("td", signed(float(w)), class_=look, style=f"--w:{abs(w) / scale:.3f}"))
-        body.append(element("tr", element("th", chips[i], scope="row"), *cells))
-    head = element(
-        "tr",
-        element("td", "from \\ to", class_="none"),
-        *(element("th", chips[j], scope="col") for j in columns),
-    )
-    table = element("table", element("thead", head), element("tbody", *body))
-    return element(
-        "details",
-        element("summary", "All weights"),
-        element("div", table, class_="scroll matrix", tabindex=0, role="region", aria_label="Transition weights"),
-        open=opened,
-    )
+
+    def cell(w: float) -> Markup:
+        if not np.isfinite(w):
+            return element("td", "\u00b7", class_="none")
+        return element("td", signed(w), class_="minus" if w < 0 else None, style=f"--w:{abs(w) / scale:.3f}")
+
+    body = [element("tr", element("th", chips[i], scope="row"), *map(cell, one.weights[i, columns])) for i in rows]
+    corner = element("td", "from \\ to", class_="none")
+    above = [element("th", chips[j], scope="col") for j in columns]
+    matrix = table([corner, *above], element("tbody", *body))
+    scroll = element("div", matrix, class_="scroll matrix", tabindex=0, role="region", aria_label="Transition weights")
+    return details("All weights", scroll, opened=opened)
 
 
 def _pair_list(one: Transitions, palette: Palette) -> Markup:
@@ -196,10 +160,10 @@ def _pair_list(one: Transitions, palette: Palette) -> Markup:
     chosen = order if len(order) <= 80 else np.concatenate([order[:40], order[-40:]])
     n = len(one.names)
     pairs = [((one.names[k // n], one.names[k % n]), float(one.weights.flat[k])) for k in chosen.tolist()]
-    return _pattern_table([AttributePattern("", names, w) for names, w in pairs], palette)
+    return _pattern_table([Feature(0, None, names, None, w) for names, w in pairs], palette)
 
 
-def _pattern_table(rows: list[AttributePattern], palette: Palette) -> Markup:
+def _pattern_table(rows: list[Feature], palette: Palette) -> Markup:
     scale = max((abs(row.weight) for row in rows), default=1.0)
     tied = any(row.attribute for row in rows)
     nested = any(row.parent is not None for row in rows)
@@ -217,11 +181,8 @@ def _pattern_table(rows: list[AttributePattern], palette: Palette) -> Markup:
                 class_="minus" if row.weight < 0 else None,
             )
         )
-    names = [*(["Attribute"] if tied else []), "Labels", *(["inside"] if nested else []), "Weight"]
-    head = element(
-        "tr", *(element("th", name, scope="col", class_="weight" if name == "Weight" else None) for name in names)
-    )
-    return element("div", element("table", element("thead", head), element("tbody", *body)), class_="scroll patterns")
+    names = [*(["Attribute"] if tied else []), "Labels", *(["inside"] if nested else []), _WEIGHT]
+    return element("div", table(names, element("tbody", *body)), class_="scroll patterns")
 
 
 def _patterns(level: LevelReport, palette: Palette) -> Markup:
@@ -233,31 +194,30 @@ def _patterns(level: LevelReport, palette: Palette) -> Markup:
                 "The states of the model: the labels that it remembers. An arrow's weight is the sum of all label "
                 "patterns that the step completes; the highest ones are drawn."
             )
-            parts.append(
-                element("figure", draw(graph, palette, "Graph of the pattern states"), element("figcaption", caption))
-            )
+            picture = draw(graph, palette, "Graph of the pattern states")
+            parts.append(element("figure", picture, element("figcaption", caption)))
     tables = []
     if level.patterns:
-        rows = [AttributePattern("", pattern, w) for pattern, w in level.patterns]
-        tables.append(element("div", element("h3", "Three labels and more"), _pattern_table(rows, palette)))
+        shown = _pattern_table(level.patterns, palette)
+        tables.append(element("div", element("h3", "Three labels and more"), shown))
     if level.attribute_patterns:
-        table = _pattern_table(level.attribute_patterns, palette)
-        tables.append(element("div", element("h3", "With attributes") if level.patterns else None, table))
+        shown = _pattern_table(level.attribute_patterns, palette)
+        tables.append(element("div", element("h3", "With attributes") if level.patterns else None, shown))
     parts.append(element("div", *tables, class_="two"))
     return join(parts)
 
 
-def _lengths(lengths: list[Lengths], palette: Palette) -> Markup:
+def _lengths(lengths: dict[Any, Counts], palette: Palette) -> Markup:
     charts = []
-    for one in lengths:
-        total, at = int(one.counts.sum()), np.arange(1, len(one.counts) + 1)
-        share = one.counts / total
-        longest, middle = int(at[one.counts > 0].max()), int(np.searchsorted(np.cumsum(share), 0.5 - 1e-12)) + 1
+    for label, counts in lengths.items():
+        total, at = int(counts.sum()), np.arange(1, len(counts) + 1)
+        share = counts / total
+        longest, middle = int(at[counts > 0].max()), int(np.searchsorted(np.cumsum(share), 0.5 - 1e-12)) + 1
         text = f"{number(total)} segments, mean {float(share @ at):.1f}, median {middle}, longest {longest}"
         if total == 1:
             text = f"1 segment, of length {longest}"
-        picture = histogram(share[:longest], palette.css(one.label), f"Lengths of {one.label}: {text}")
-        charts.append(element("figure", element("h3", chip(palette, one.label)), picture, element("figcaption", text)))
+        picture = histogram(share[:longest], palette.css(label), f"Lengths of {label}: {text}")
+        charts.append(element("figure", element("h3", chip(palette, label)), picture, element("figcaption", text)))
     note = element("p", "Share of the training segments that have each length.", class_="quiet")
     return join([note, element("div", *charts, class_="charts")])
 
@@ -271,15 +231,6 @@ def _training(log: list[dict[str, Any]]) -> Markup:
     return element("figure", curve(losses, shown, text), element("figcaption", note))
 
 
-def _tree(trees: list[Tree], palette: Palette) -> Markup:
-    def items(nodes: list[Tree]) -> list[Markup]:
-        return [
-            element(
-                "li",
-                chip(palette, node.label, node.note or None),
-                element("ul", *items(node.children)) if node.children else None,
-            )
-            for node in nodes
-        ]
-
-    return element("ul", *items(trees), class_="tree")
+def _tree(tree: Tree, palette: Palette, **attributes: Any) -> Markup:
+    items = (element("li", chip(palette, label), _tree(inside, palette) if inside else None) for label, inside in tree)
+    return element("ul", *items, **attributes)

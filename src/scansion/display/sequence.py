@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scansion.display.markup import Markup, element, escape, join, json_script, number, void
+from scansion.display.markup import Markup, details, element, escape, join, json_script, number, table, void
 from scansion.display.page import Page
 from scansion.display.palette import Palette, css
 
@@ -137,32 +137,24 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
     readings = [_read(entry) for entry in entries]
     for d in range(max((len(entry.levels) for entry in entries), default=0)):  # hues go to the top levels first
         for entry, reading in zip(entries, readings, strict=True):
-            if d == reading.level:
-                for label in reading.meaning:
-                    palette.add(label)
+            for label in reading.meaning if d == reading.level else ():
+                palette.add(label)
             for _, _, label in entry.levels[d] if d < len(entry.levels) else ():
                 palette.add(label)
-    outside = False
-    for entry in entries:
-        for levels in (entry.levels, *(levels for levels, _ in entry.alternatives or ())):
-            for level in levels:
-                for _, _, label in level:
-                    outside |= palette.add(label) < 0
-    header = None
+    answers = (
+        levels for entry in entries for levels in (entry.levels, *(other for other, _ in entry.alternatives or ()))
+    )
+    outside = -1 in {palette.add(label) for levels in answers for level in levels for _, _, label in level}
+    header = legend = None
     if title is not None:
-        what = f"{number(len(entries))} sequence{'s' if len(entries) != 1 else ''}, " if len(entries) != 1 else ""
+        what = f"{number(len(entries))} sequences, " if len(entries) != 1 else ""
         tokens = sum(len(entry.tokens) for entry in entries)
-        header = element(
-            "header",
-            element("h1", title),
-            element("p", f"{what}{number(tokens)} token{'s' if tokens != 1 else ''}", class_="quiet"),
-        )
+        size = element("p", f"{what}{number(tokens)} token{'s' if tokens != 1 else ''}", class_="quiet")
+        header = element("header", element("h1", title), size)
     names = [*palette.labels, *(["O"] if outside else [])]
-    legend = None
     if len(names) > 1:
-        legend = element(
-            "ul", *(element("li", chip(palette, label)) for label in names), class_="legend", aria_label="Labels"
-        )
+        items = (element("li", chip(palette, label)) for label in names)
+        legend = element("ul", *items, class_="legend", aria_label="Labels")
     many = len(entries) > 1
     shown = [
         _entry(entry, reading, palette, i if many or entry.name else None, len(entries) <= _OPENED)
@@ -172,19 +164,9 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
     if any((reading.sure < _SURE).any() for reading in readings):
         sample = element("span", "shaded", class_="doubtful", style="--doubt:0.6")
         doubt = [" Tokens are ", sample, f" where their label has a probability below {_SURE}."]
-    hint = element(
-        "p",
-        "Point at a segment to see more, or reach it by ",
-        element("kbd", "Tab"),
-        " and walk with ",
-        element("kbd", "\u2190"),
-        element("kbd", "\u2191"),
-        element("kbd", "\u2193"),
-        element("kbd", "\u2192"),
-        ".",
-        *doubt,
-        class_="hint quiet",
-    )
+    tab, *arrows = (element("kbd", key) for key in ("Tab", *"\u2190\u2191\u2193\u2192"))
+    told = ["Point at a segment to see more, or reach it by ", tab, " and walk with ", *arrows, ".", *doubt]
+    hint = element("p", *told, class_="hint quiet")
     return join([header, legend, hint if entries else None, element("main", *shown)])
 
 
@@ -199,9 +181,7 @@ def chip(palette: Palette, label: Any, suffix: Any = None, look: Any = None) -> 
 
 def _entry(entry: Sequence, reading: _Reading, palette: Palette, i: int | None, opened: bool) -> Markup:
     size = len(entry.tokens)
-    heading = None
-    if i is not None:
-        heading = element("h2", entry.name or f"Sequence {i + 1}")
+    heading = None if i is None else element("h2", entry.name or f"Sequence {i + 1}")
     if not size:
         return element("article", heading, element("p", "No tokens.", class_="quiet"), class_="entry")
     parts = [
@@ -250,9 +230,7 @@ class _Reading:
 
 def _read(entry: Sequence) -> _Reading:
     size, names = len(entry.tokens), entry.labels or []
-    level, meaning = None, names
-    if entry.marginals is not None:
-        level, meaning = _scored_level(entry, names)
+    level, meaning = _scored_level(entry, names)
     chosen, sure = np.full(size, -1), np.ones(size)
     if level is None or entry.marginals is None:
         return _Reading(None, names, chosen, sure)
@@ -305,38 +283,22 @@ def _flow(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:
     """Tokens as they are read, with the bars of their segments below: the lowest level first, the root last."""
     size, depth = len(entry.tokens), len(entry.levels)
     widths = [max(_width(token), 0.5) + 0.75 for token in entry.tokens]
-    pieces: list[list[str]] = [[] for _ in range(size)]
+    pieces = [['<span class="bar none"></span>'] * depth for _ in range(size)]
     least = [0.0] * size
-    first = True
-    for d in reversed(range(depth)):
-        level = entry.levels[d]
-        at = 0
-        for s, (start, stop, label) in enumerate(level):
-            for t in range(at, start):
-                pieces[t].append('<span class="bar none"></span>')
-            at = stop
-            look = palette.css(label)
+    first = 0  # the only one that Tab reaches; arrow keys walk on
+    for row, d in enumerate(reversed(range(depth))):
+        for s, (start, stop, label) in enumerate(entry.levels[d]):
             wanted = _width(label) * 0.86 + 1.1  # bars have smaller type
             least[start] = max(least[start], wanted - sum(widths[start + 1 : stop][:40]))
             for t in range(start, stop):
                 ends = (" first" if t == start else "") + (" last" if t == stop - 1 else "")
-                if t > start:
-                    pieces[t].append(f'<span class="bar {look}{ends}" data-s="{d}.{s}"></span>')
-                    continue
-                pieces[t].append(
-                    element(
-                        "span",
-                        element("span", label, class_="name"),
-                        class_=f"bar {look}{ends}",
-                        data_s=f"{d}.{s}",
-                        role="img",
-                        tabindex=0 if first else -1,
-                        aria_label=_spoken(entry, reading, d, s),
-                    )
-                )
-                first = False
-        for t in range(at, size):
-            pieces[t].append('<span class="bar none"></span>')
+                look = f"bar {palette.css(label)}{ends}"
+                pieces[t][row] = f'<span class="{look}" data-s="{d}.{s}"></span>'
+                if t == start:
+                    name = element("span", label, class_="name")
+                    told = {"role": "img", "tabindex": first, "aria_label": _spoken(entry, reading, d, s)}
+                    pieces[t][row] = element("span", name, class_=look, data_s=f"{d}.{s}", **told)
+                    first = -1
     cells = []
     for t, token in enumerate(entry.tokens):
         style, doubt = "", ""
@@ -354,7 +316,8 @@ def _flow(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:
 def _spoken(entry: Sequence, reading: _Reading, d: int, s: int) -> str:
     """What a segment says to a screen reader."""
     start, stop, label = entry.levels[d][s]
-    where = _where(start, stop)
+    # as everywhere, positions count from 0 and the end is not part of it
+    where = f"token {start}" if stop == start + 1 else f"tokens {start}:{stop}"
     name = _level_name(entry, d)
     text = f"{label}{', ' + name if name else ''}, {where}: {_excerpt(entry, start, stop, 60)}"
     sure = reading.mean(d, start, stop)
@@ -368,11 +331,6 @@ def _spoken(entry: Sequence, reading: _Reading, d: int, s: int) -> str:
     return text
 
 
-def _where(start: int, stop: int) -> str:
-    """A span in words; as everywhere, positions count from 0 and the end is not part of it."""
-    return f"token {start}" if stop == start + 1 else f"tokens {start}:{stop}"
-
-
 def _overview(entry: Sequence, palette: Palette) -> Markup:
     """The whole sequence in one strip, to see where segments are."""
     size, depth = len(entry.tokens), max(len(entry.levels), 1)
@@ -381,15 +339,8 @@ def _overview(entry: Sequence, palette: Palette) -> Markup:
         for d, level in enumerate(entry.levels)
         for start, stop, label in level
     ]
-    return element(
-        "svg",
-        *rows,
-        class_="overview",
-        viewBox=f"0 0 {size} {depth}",
-        preserveAspectRatio="none",
-        height=12 * depth,
-        aria_hidden="true",
-    )
+    shape = {"viewBox": f"0 0 {size} {depth}", "preserveAspectRatio": "none", "height": 12 * depth}
+    return element("svg", *rows, class_="overview", **shape, aria_hidden="true")
 
 
 def _alternatives(entry: Sequence, palette: Palette, opened: bool) -> Markup | None:
@@ -407,26 +358,14 @@ def _alternatives(entry: Sequence, palette: Palette, opened: bool) -> Markup | N
         chips: list[Any] = []
         for start, stop, label in differing[:_MOST_CHIPS]:
             text = element("span", _excerpt(entry, start, stop, 28), class_="quote")
-            span = f"{start}:{stop}"
-            chips.append(element("span", chip(palette, label, span), " ", text, class_="change"))
+            chips.append(element("span", chip(palette, label, f"{start}:{stop}"), " ", text, class_="change"))
         if len(differing) > _MOST_CHIPS:
             chips.append(element("span", f"and {number(len(differing) - _MOST_CHIPS)} more", class_="quiet"))
-        rows.append(
-            element(
-                "tr",
-                element("th", i + 1, scope="row"),
-                element("td", meter(p), f"{p:.3f}" if p >= 0.0005 else f"{p:.2g}", class_="number"),
-                element("td", *(chips or [element("span", "as shown", class_="quiet")])),
-            )
-        )
-    head = element("tr", *(element("th", name, scope="col") for name in ("Rank", "Probability", "What differs")))
-    table = element("table", element("thead", head), element("tbody", *rows), class_="alternatives")
-    return element(
-        "details",
-        element("summary", f"Alternatives ({len(rows)})"),
-        element("div", table, class_="scroll"),
-        open=opened,
-    )
+        probable = element("td", meter(p), f"{p:.3f}" if p >= 0.0005 else f"{p:.2g}", class_="number")
+        what = element("td", *(chips or [element("span", "as shown", class_="quiet")]))
+        rows.append(element("tr", element("th", i + 1, scope="row"), probable, what))
+    shown = table(("Rank", "Probability", "What differs"), element("tbody", *rows), class_="alternatives")
+    return details(f"Alternatives ({len(rows)})", element("div", shown, class_="scroll"), opened=opened)
 
 
 def meter(p: float) -> Markup:
@@ -445,7 +384,7 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
         rows = np.sort(np.argsort(-peaks, kind="stable")[:_HEAT_ROWS])
     place = {int(y): r for r, y in enumerate(rows)}
     cells, width = [], _HEAT_CELL
-    head = 15.0 + 5.2 * max(len(_cut(token)) for token in entry.tokens)
+    head = 15.0 + 5.2 * max(len(_short(token)) for token in entry.tokens)
     for t, y in np.argwhere(entry.marginals >= _LEAST_SHOWN).tolist():
         if y in place:
             p = entry.marginals[t, y]
@@ -455,80 +394,56 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
                 f'height="{_HEAT_ROW - 2}" fill-opacity="{p:.2f}"{mark}/>'
             )
     names = "".join(
-        f'<text transform="translate({t * width + 13} {head - 6:.0f}) rotate(-52)">{escape(_cut(token))}</text>'
+        f'<text transform="translate({t * width + 13} {head - 6:.0f}) rotate(-52)">{escape(_short(token))}</text>'
         for t, token in enumerate(entry.tokens)
     )
     lines = "".join(f'<path d="M0 {r * _HEAT_ROW + 0.5}H{size * width}" class="rule"/>' for r in range(len(rows) + 1))
     height = head + len(rows) * _HEAT_ROW + 2
     column = void("rect", class_="column", x=-2 * width, width=width, height=len(rows) * _HEAT_ROW)
-    picture = element(
-        "svg",
-        Markup(f'<g class="names">{names}</g>'),
-        Markup(f'<g transform="translate(0 {head:.0f})">{lines}{column}{"".join(cells)}</g>'),
-        width=size * width + 60,
-        height=height,
-        role="img",
-        aria_label="Probability of each label at each token",
-    )
-    labels = element(
-        "div", *(element("span", entry.labels[y]) for y in rows.tolist()), class_="rows", aria_hidden="true"
-    )
-    scroll = element(
-        "div",
-        picture,
-        class_="scroll",
-        tabindex=0,
-        role="group",
-        aria_label="Marginals; arrow keys walk over the tokens",
-        data_cell=width,
-    )
+    parts = f'<g class="names">{names}</g><g transform="translate(0 {head:.0f})">{lines}{column}{"".join(cells)}</g>'
+    told = {"role": "img", "aria_label": "Probability of each label at each token"}
+    picture = element("svg", Markup(parts), width=size * width + 60, height=height, **told)
+    shown = (element("span", entry.labels[y]) for y in rows.tolist())
+    labels = element("div", *shown, class_="rows", aria_hidden="true")
+    told = {"role": "group", "aria_label": "Marginals; arrow keys walk over the tokens"}
+    scroll = element("div", picture, class_="scroll", tabindex=0, **told, data_cell=width)
     left = "" if len(rows) == len(peaks) else f", the {len(rows)} most probable of {len(peaks)} labels"
     scale = element("span", element("i"), class_="scale", aria_hidden="true")
-    return element(
-        "details",
-        element("summary", "Marginals"),
+    return details(
+        "Marginals",
         element("div", labels, scroll, class_="heat"),
         element("p", "0 ", scale, f" 1{left}", class_="quiet"),
         element("p", "\u00a0", class_="readout", role="status"),
-        open=opened,
+        opened=opened,
     )
 
 
-def _cut(token: str, most: int = _HEAT_LETTERS) -> str:
+def _short(token: str) -> str:
     token = token if token.strip() else "\u2423"
-    return token if len(token) <= most else token[: most - 1] + "\u2026"
+    return token if len(token) <= _HEAT_LETTERS else token[: _HEAT_LETTERS - 1] + "\u2026"
 
 
 def _table(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:
     """The segments in rows, for reading aloud and for copying."""
-    nested, rows = len(entry.levels) > 1, []
+    columns = ["Start", "Stop", "Label", "Tokens"]
+    if len(entry.levels) > 1:
+        columns.insert(0, "Level")
+    if reading.level is not None:
+        columns.insert(-1, "Probability")
+    rows = []
     for d, level in enumerate(entry.levels):
         for start, stop, label in level:
             sure = reading.mean(d, start, stop)
-            rows.append(
-                element(
-                    "tr",
-                    element("td", _level_name(entry, d)) if nested else None,
-                    element("td", start, class_="number"),
-                    element("td", stop, class_="number"),
-                    element("th", chip(palette, label), scope="row"),
-                    element("td", "" if sure is None else f"{sure:.3f}", class_="number")
-                    if reading.level is not None
-                    else None,
-                    element("td", _excerpt(entry, start, stop, 160)),
-                )
-            )
-    names = [
-        *(["Level"] if nested else []),
-        "Start",
-        "Stop",
-        "Label",
-        *(["Probability"] if reading.level is not None else []),
-        "Tokens",
-    ]
-    head = element("tr", *(element("th", name, scope="col") for name in names))
-    table = element("table", element("thead", head), element("tbody", *rows))
-    return element("details", element("summary", "As a table"), element("div", table, class_="scroll"))
+            cells = {
+                "Level": element("td", _level_name(entry, d)),
+                "Start": element("td", start, class_="number"),
+                "Stop": element("td", stop, class_="number"),
+                "Label": element("th", chip(palette, label), scope="row"),
+                "Probability": element("td", "" if sure is None else f"{sure:.3f}", class_="number"),
+                "Tokens": element("td", _excerpt(entry, start, stop, 160)),
+            }
+            rows.append(element("tr", *(cells[name] for name in columns)))
+    return details("As a table", element("div", table(columns, element("tbody", *rows)), class_="scroll"))
 
 
 def _data(entry: Sequence, reading: _Reading, palette: Palette) -> dict[str, Any]:

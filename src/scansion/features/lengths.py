@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ def length_basis(wanted: Any, max_length: int) -> tuple[Floats, list[str]]:
     length = np.arange(1, max_length + 1, dtype=np.float64)
     rows: list[Floats] = []
     names: list[str] = []
-    for kind in (wanted,) if isinstance(wanted, str) else tuple(wanted):
+    for kind in wanted if isinstance(wanted, Iterable) and not isinstance(wanted, str) else (wanted,):
         if kind == "length":
             rows.append(length)
             names.append("length")

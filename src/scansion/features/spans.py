@@ -12,15 +12,24 @@ import numpy.typing as npt
 
 from scansion._checks import Floats, Ints
 from scansion.data import Dataset, Vocabulary, encode
+from scansion.data.dataset import gather
 
-__all__ = ["Cells", "functions", "readable", "span_cells"]
+__all__ = ["SpanAttributes", "functions", "readable", "span_attributes"]
 
 Numbers = npt.NDArray[np.int32]
 
 
-@dataclass
-class Cells:
-    """Attributes of whole segments: for entry e, attribute ids[e] with values[e] on [start, start + length)."""
+@dataclass(frozen=True, eq=False)
+class SpanAttributes:
+    """Attributes of spans: entry e is attribute ids[e] with values[e] on [start, start + length) of its sequence.
+
+    Attributes
+    ----------
+    offsets : int64 (B + 1,)
+        Where each sequence begins among the entries.
+    start, length, ids : int32 (entries,)
+    values : float64 (entries,)
+    """
 
     offsets: Ints
     start: Numbers
@@ -28,11 +37,12 @@ class Cells:
     ids: Numbers
     values: Floats
 
-    def take(self, first: int, last: int) -> Cells:
-        """Those of the sequences first .. last - 1."""
-        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
-        offsets = self.offsets[first : last + 1] - rows.start
-        return Cells(offsets, self.start[rows], self.length[rows], self.ids[rows], self.values[rows])
+    def take(self, sequences: Ints) -> SpanAttributes:
+        """Those of some sequences, in the order given."""
+        offsets, entries = gather(self.offsets, sequences)
+        return SpanAttributes(
+            offsets, self.start[entries], self.length[entries], self.ids[entries], self.values[entries]
+        )
 
 
 def functions(name: str, given: Any) -> list[Callable[..., Any]]:
@@ -52,9 +62,9 @@ def readable(X: Any) -> Any:
     return [x if hasattr(x, "__getitem__") or not isinstance(x, Iterable) else list(x) for x in X]
 
 
-def span_cells(
+def span_attributes(
     X: Any, functions: Sequence[Callable[..., Any]], vocabulary: Vocabulary, max_length: int, frozen: bool
-) -> Cells:
+) -> SpanAttributes:
     """What the functions say of all spans of at most `max_length` tokens."""
     starts, lengths, cuts = array("i"), array("i"), [0]
 
@@ -75,7 +85,7 @@ def span_cells(
 
     encoded = encode(spans(), vocabulary, frozen=frozen)
     counts = np.diff(encoded.token_offsets)
-    return Cells(
+    return SpanAttributes(
         np.ascontiguousarray(encoded.token_offsets[np.array(cuts)]),
         np.repeat(np.array(starts, np.int32), counts),
         np.repeat(np.array(lengths, np.int32), counts),

@@ -12,12 +12,15 @@ jsonl        one sequence a line: an object with "tokens" (strings, lists of cel
 ===========  ===========================================================================================================
 
 Text is UTF-8. Errors are `FormatError`, ``file:line: message``.
+
+A format is a module that reads and writes (see `format_module`) and a line in the table of `reading`. `blocks` is what
+files hold, `targets` their labels as a model's y, `answers` a model's answers as labels of the file; none of these is
+loaded here, where the command looks up the formats' names.
 """
 
 from __future__ import annotations
 
-from scansion.formats.base import FormatError, format_of, open_binary
-from scansion.formats.blocks import Block, read
+from scansion.formats.base import FormatError, format_module, format_of, open_binary
 from scansion.formats.reading import FORMATS, Reading
 
-__all__ = ["FORMATS", "Block", "FormatError", "Reading", "format_of", "open_binary", "read"]
+__all__ = ["FORMATS", "FormatError", "Reading", "format_module", "format_of", "open_binary"]

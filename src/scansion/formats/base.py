@@ -1,4 +1,4 @@
-"""What the formats share: opening files, and errors that name the line."""
+"""What the formats share: opening files, errors that name the line, what a line can hold."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from typing import Any, BinaryIO
 
-__all__ = ["FormatError", "format_of", "lines", "open_binary", "shown", "without_mark"]
+from scansion.formats.reading import FORMATS
 
-_EXTENSIONS = {
-    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
-    **dict.fromkeys((".crfsuite", ".crf"), "crfsuite"),
-    **dict.fromkeys((".txt", ".conll", ".conllu", ".tsv", ".csv", ".col", ".iob", ".bio"), "columns"),
-}
+__all__ = ["FormatError", "check_cells", "format_module", "format_of", "lines", "open_binary", "shown", "without_mark"]
 
 
 class FormatError(ValueError):
@@ -45,7 +42,26 @@ def shown(path: str) -> str:
 def format_of(path: str, otherwise: str = "columns") -> str:
     """The format that a file's name stands for: .jsonl, .crfsuite, .txt; `otherwise` if it tells nothing."""
     name = path[:-3] if path.lower().endswith(".gz") else path
-    return _EXTENSIONS.get(os.path.splitext(name)[1].lower(), otherwise)
+    ending = os.path.splitext(name)[1].lower()
+    return next((form for form, endings in FORMATS.items() if ending in endings), otherwise)
+
+
+def format_module(name: str) -> Any:
+    """The module of a format.
+
+    It has ``read(stream, path, reading)``, which gives blocks; ``write(out, record, reading)`` for one sequence;
+    ``annotate(out, block, answers, asked)`` for a block with what a model says of it; and ``SPANS`` and ``ATTRIBUTES``,
+    whether files hold spans, and attributes of tokens.
+    """
+    return import_module(f"scansion.formats.{name}")
+
+
+def check_cells(cells: Iterable[str], separators: Iterable[str], where: str, remedy: str, empty: bool = True) -> None:
+    """Raise if a cell can not stand in a line: it has a separator or a line end, or is empty where it must not be."""
+    unfit = ("\n", "\r", *separators)
+    for cell in cells:
+        if any(part in cell for part in unfit) or not (cell or empty):
+            raise ValueError(f"{where}: {cell!r} can not stand in a column: {remedy}")
 
 
 @contextlib.contextmanager

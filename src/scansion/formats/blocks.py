@@ -1,15 +1,14 @@
-"""Blocks of sequences, format by format: a file in pieces, so that memory does not grow with it.
+"""Blocks of sequences: a file in pieces, so that memory does not grow with it.
 
 A block knows its sequences' attributes (a `Dataset`), their words, and the labels that the file gives.
 """
 
 from __future__ import annotations
 
-import io
-import os
-import stat
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,17 +16,58 @@ import numpy.typing as npt
 from scansion import _core
 from scansion.data import Dataset, Vocabulary, encode
 from scansion.features.templates import Template
-from scansion.formats.base import FormatError, lines, open_binary, without_mark
+from scansion.formats.base import FormatError, format_module, open_binary, shown
 from scansion.formats.reading import Reading
 
-__all__ = ["Block", "cut", "read", "strings"]
+__all__ = ["Block", "Levels", "Record", "Spans", "cut", "gathered", "read", "strings"]
 
 BLOCK_BYTES = 1 << 20
 BLOCK_SEQUENCES = 1000
 
 Codes = tuple[npt.NDArray[np.int32], list[str]]
+Found = tuple[int, list[Any], Any, dict[str, Any] | None]
+"""A sequence as it is read: line, tokens, what is said of the labels, and the object of JSON."""
 
 
+class Spans(list[tuple[int, int, Any]]):
+    """Spans (start, stop, label) of one sequence, in order, without overlaps."""
+
+
+class Levels(list[Spans]):
+    """Spans of several levels, the outermost first."""
+
+
+@dataclass
+class Record:
+    """One sequence, to be written.
+
+    Attributes
+    ----------
+    where : str
+        File and line, for errors.
+    cells : list of lists of str, or None
+        Of each token, without the labels.
+    items : list, or None
+        Attributes of each token: dicts, or lists of (name, weight).
+    labels : lists by level, one label a token
+    spans : lists by level, or None
+        The labels as spans, if these are to be written.
+    entry : dict
+        The object of JSON that it was.
+    """
+
+    where: str
+    cells: list[list[str]] | None
+    items: list[Any] | None
+    labels: list[list[Any]]
+    spans: list[Spans] | None
+    entry: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.cells if self.cells is not None else self.items or ())
+
+
+@dataclass
 class Block:
     """Some sequences of a file.
 
@@ -41,29 +81,20 @@ class Block:
         Tokens as attributes, where these are given.
     objects : list of dict
         The lines of JSON; empty for other formats.
-    targets : list
-        Per sequence what a file of items or JSON says of the labels, None where it says nothing.
+    targets : list, or None
+        Per sequence what the file says of the labels (labels, `Spans` or `Levels`), None where it says nothing. None
+        for all: the labels are columns.
     numbers : list of int
         The line where each sequence begins, for errors; empty for columns.
     """
 
-    def __init__(
-        self,
-        path: str,
-        reading: Reading,
-        rows: _core.Columns | None = None,
-        items: list[Any] | None = None,
-        objects: Sequence[dict[str, Any]] = (),
-        targets: Sequence[Any] = (),
-        numbers: Sequence[int] = (),
-    ) -> None:
-        self.path = path
-        self.reading = reading
-        self.rows = rows
-        self.items = items
-        self.objects = objects
-        self.targets = targets
-        self.numbers = numbers
+    path: str
+    reading: Reading
+    rows: _core.Columns | None = None
+    items: list[Any] | None = None
+    objects: Sequence[dict[str, Any]] = ()
+    targets: list[Any] | None = None
+    numbers: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.rows) if self.rows is not None else len(self.items or ())
@@ -75,6 +106,8 @@ class Block:
             return self.rows.offsets
         return np.concatenate([[0], np.cumsum([len(x) for x in self.items or ()], dtype=np.int64)])
 
+    # ---- columns -----------------------------------------------------------------------------------------------
+
     def feature_columns(self, wanted: int) -> list[int]:
         """The columns of the file that a template of `wanted` columns reads."""
         assert self.rows is not None
@@ -82,25 +115,32 @@ class Block:
         given = range(max(width, 0)) if reading.columns is None else reading.columns
         found = [self._column(c) for c in given]
         if len(self.rows) and wanted > len(found):
-            raise FormatError(
-                self.path,
-                None,
-                f"the template reads column {wanted - 1}, but there are {len(found)} columns, 0 to {len(found) - 1}",
-            )
+            there = f"there are {len(found)} columns, 0 to {len(found) - 1}"
+            raise self._error(f"the template reads column {wanted - 1}, but {there}")
         return found[:wanted]
+
+    @property
+    def label_columns(self) -> list[int]:
+        """The columns of the labels, level by level; none in formats that hold them elsewhere."""
+        return [self._column(c) for c in self.reading.labels] if self.targets is None else []
 
     def _column(self, index: int) -> int:
         assert self.rows is not None
         width = self.rows.width
         if not -width <= index < width:
-            raise FormatError(self.path, None, f"there is no column {index}: the file has {width} columns")
+            raise self._error(f"there is no column {index}: the file has {width} columns")
         return index % width
 
-    def line(self, b: int, t: int = 0) -> int | None:
-        """The line of a token, or of its sequence, for errors."""
-        if len(self.numbers):
+    def _error(self, message: str, line: int | None = None) -> FormatError:
+        return FormatError(self.path, line, message)
+
+    # ---- what the sequences are --------------------------------------------------------------------------------
+
+    def line(self, b: int) -> int | None:
+        """The line where a sequence begins, for errors."""
+        if self.numbers:
             return self.numbers[b]
-        return None if self.rows is None else self.rows.line(int(self.offsets[b]) + t) or None
+        return None if self.rows is None else self.rows.line(int(self.offsets[b])) or None
 
     def dataset(self, template: Template | None, vocabulary: Vocabulary, frozen: bool) -> Dataset:
         """The attributes by number."""
@@ -108,36 +148,73 @@ class Block:
             try:
                 return encode(self.items or [], vocabulary, frozen=frozen)
             except (TypeError, ValueError) as error:
-                raise FormatError(self.path, None, str(error)) from None
+                raise self._error(str(error)) from None
         if template is None:
-            raise FormatError(
-                self.path, None, "the file has words and no attributes, and the model has no template to make them"
-            )
+            raise self._error("the file has words and no attributes, and the model has no template to make them")
         columns = self.feature_columns(template.columns)
         return Dataset._trusted(*self.rows.expand(template.native, columns, vocabulary, frozen), vocabulary)
 
     def words(self) -> list[list[str]]:
         """A word for each token, to show: its first cell, or the first of its attributes."""
-        if self.rows is not None:
-            column = self.feature_columns(1)[0] if self.rows.n_tokens else 0
-            return (
-                cut(strings(self.rows.column(column)), self.offsets)
-                if self.rows.n_tokens
-                else [[] for _ in range(len(self))]
-            )
-        return [[_first(token) for token in x] for x in self.items or ()]
+        if self.rows is None:
+            return [[_first(token) for token in x] for x in self.items or ()]
+        words = strings(self.rows.column(self.feature_columns(1)[0])) if self.rows.n_tokens else []
+        return cut(words, self.offsets)
 
-    def labels(self, level: int = 0) -> list[list[Any]]:
-        """The labels of a level, sequence by sequence, as the file has them; FormatError if it has none."""
-        if self.reading.format == "columns":
+    # ---- what is said of the labels ----------------------------------------------------------------------------
+
+    @property
+    def depth(self) -> int:
+        """Levels of the labels; FormatError unless all sequences have as many."""
+        if self.targets is None:
+            return len(self.reading.labels)
+        counts = {len(given) if isinstance(given, Levels) else 1 for given in self.targets}
+        if len(counts) > 1 or counts == {1}:
+            raise self._error('a hierarchical model needs "levels", as many for each sequence', self.numbers[0])
+        return counts.pop()
+
+    def labels(self, level: int = 0) -> list[Any]:
+        """Labels or `Spans` of a level, sequence by sequence, as the file has them; FormatError if it has none."""
+        if self.targets is None:
             assert self.rows is not None
             if not len(self.rows):
                 return []
+            if level >= len(self.reading.labels):
+                raise self._error(f"level {level} has no column of labels: name all with --labels")
             return cut(strings(self.rows.column(self._column(self.reading.labels[level]))), self.offsets)
-        for number, target in zip(self.numbers, self.targets, strict=True):
-            if target is None:
-                raise FormatError(self.path, number, 'the sequence has no labels; give "labels", "spans" or "levels"')
-        return list(self.targets)
+        result = []
+        for number, given in zip(self.numbers, self.targets, strict=True):
+            if given is None:
+                raise self._error('the sequence has no labels; give "labels", "spans" or "levels"', number)
+            if isinstance(given, Levels) and level >= len(given):
+                raise self._error(f"the sequence has {len(given)} levels, not {level + 1}", number)
+            result.append(given[level] if isinstance(given, Levels) else given)
+        return result
+
+    def records(self, template: Template | None = None) -> list[Record]:
+        """The sequences, to be written; template: with the attributes that it makes."""
+        if not len(self):
+            return []
+        cells, items = None, self.items
+        if self.rows is not None:
+            taken = self.label_columns
+            columns = [strings(self.rows.column(c)) for c in range(max(self.rows.width, 0)) if c not in taken]
+            if not columns:
+                raise self._error("all columns are labels: there are no words")
+            cells = cut(list(map(list, zip(*columns, strict=True))), self.offsets)
+        if template is not None:
+            data = self.dataset(template, Vocabulary(), frozen=False)
+            items = cut(data.items(), data.offsets)
+        columnar = [self.labels(level) for level in range(len(self.reading.labels))] if self.targets is None else []
+        result = []
+        for b in range(len(self)):
+            given = self.targets[b] if self.targets is not None and self.reading.labels else None
+            spans = list(given) if isinstance(given, Levels) else [given] if isinstance(given, Spans) else None
+            labels = [level[b] for level in columnar] if given is None else [] if spans is not None else [given]
+            where = shown(self.path) + (f":{self.numbers[b]}" if self.numbers else "")
+            entry = self.objects[b] if self.objects else {}
+            result.append(Record(where, cells and cells[b], items and items[b], labels, spans, entry))
+        return result
 
 
 def strings(codes: Codes) -> list[str]:
@@ -162,6 +239,9 @@ def _first(token: Any) -> str:
     return str(name)
 
 
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+
 def read(path: str, reading: Reading) -> Iterator[Block]:
     """A file's sequences in blocks, in the order of the file. Empty files have none.
 
@@ -171,84 +251,28 @@ def read(path: str, reading: Reading) -> Iterator[Block]:
         Where the file is malformed, with the line.
     """
     with open_binary(path) as stream:
-        if reading.format == "columns":
-            yield from _columns(stream, path, reading)
-        elif reading.format == "crfsuite":
-            from scansion.formats.crfsuite import read_items
-
-            yield from _gathered(read_items(lines(stream, path), path), path, reading)
-        else:
-            from scansion.formats.jsonlines import read_objects
-
-            yield from _gathered(read_objects(lines(stream, path), path), path, reading)
+        yield from format_module(reading.format).read(stream, path, reading)
 
 
-def _is_file(stream: BinaryIO) -> bool:
-    try:
-        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
-    except OSError:  # nothing of the operating system's
-        return False
+def gathered(found: Iterable[Found], path: str, reading: Reading) -> Iterator[Block]:
+    """Sequences some at a time; tokens that are cells become columns."""
+    rest = iter(found)
+    while some := list(islice(rest, BLOCK_SEQUENCES)):
+        yield _block(some, path, reading)
 
 
-def _columns(stream: BinaryIO, path: str, reading: Reading) -> Iterator[Block]:
-    width, line, pending, size = -1, 1, b"", BLOCK_BYTES
-    first = True
-    # from a pipe, what is there: whoever writes it slowly need not wait for a whole block
-    fetch = stream.read1 if isinstance(stream, io.BufferedReader) and not _is_file(stream) else stream.read
-    while True:
-        chunk = fetch(size)
-        if first:
-            chunk, first = without_mark(chunk, path), False
-        pending += chunk
-        # a sequence longer than a block: read on, more and more at a time
-        end = _core.last_blank_line(pending) if chunk else len(pending)
-        size = BLOCK_BYTES if end else 2 * size
-        if end:
-            text, pending = pending[:end], pending[end:]
-            try:
-                rows = _core.Columns.parse(text, reading.separator, reading.comment, width, line)
-            except ValueError as error:
-                if len(error.args) != 2:
-                    raise
-                raise FormatError(path, *error.args) from None
-            width = rows.width
-            line += rows.n_lines
-            yield Block(path, reading, rows)
-        if not chunk:
-            return
-
-
-def _gathered(
-    read: Iterator[tuple[int, Any, Any, dict[str, Any] | None]], path: str, reading: Reading
-) -> Iterator[Block]:
-    """Sequences (line, tokens, targets, object) some at a time; tokens that are cells become columns."""
-    gathered: list[tuple[int, Any, Any, dict[str, Any] | None]] = []
-    for entry in read:
-        gathered.append(entry)
-        if len(gathered) == BLOCK_SEQUENCES:
-            yield _block(gathered, path, reading)
-            gathered = []
-    if gathered:
-        yield _block(gathered, path, reading)
-
-
-def _block(gathered: list[tuple[int, Any, Any, dict[str, Any] | None]], path: str, reading: Reading) -> Block:
-    numbers = [number for number, _, _, _ in gathered]
-    tokens = [x for _, x, _, _ in gathered]
-    targets = [target for _, _, target, _ in gathered]
-    objects = [entry for _, _, _, entry in gathered if entry is not None]
+def _block(found: list[Found], path: str, reading: Reading) -> Block:
+    numbers, tokens, targets, entries = map(list, zip(*found, strict=True))
+    block = Block(path, reading, None, tokens, [e for e in entries if e is not None], targets, numbers)
     kinds = {type(token) for x in tokens for token in x}
-    if dict in kinds or reading.format == "crfsuite":
-        if len(kinds) > 1:
-            raise FormatError(path, numbers[0], "some tokens have attributes and some are words: write all alike")
-        return Block(path, reading, None, tokens, objects, targets, numbers)
-    width = -1
-    cells = []
-    for number, x in zip(numbers, tokens, strict=True):
-        rows = [[token] if isinstance(token, str) else token for token in x]
-        for row in rows:
-            width = len(row) if width < 0 else width
-            if len(row) != width:
-                raise FormatError(path, number, f"a token has {len(row)} cells where those before have {width}")
-        cells.append(rows)
-    return Block(path, reading, _core.Columns.from_rows(cells, width), None, objects, targets, numbers)
+    if dict in kinds and len(kinds) > 1:
+        raise FormatError(path, numbers[0], "some tokens have attributes and some are words: write all alike")
+    if kinds <= {dict}:
+        return block
+    cells = [[[token] if isinstance(token, str) else token for token in x] for x in tokens]
+    width = next((len(row) for rows in cells for row in rows), -1)
+    for number, row in ((number, row) for number, rows in zip(numbers, cells, strict=True) for row in rows):
+        if len(row) != width:
+            raise FormatError(path, number, f"a token has {len(row)} cells where those before have {width}")
+    block.rows, block.items = _core.Columns.from_rows(cells, width), None
+    return block

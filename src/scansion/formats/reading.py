@@ -7,7 +7,12 @@ from typing import Any, NamedTuple
 
 __all__ = ["FORMATS", "Reading"]
 
-FORMATS = ("columns", "crfsuite", "jsonl")
+FORMATS = {
+    "columns": (".txt", ".conll", ".conllu", ".tsv", ".csv", ".col", ".iob", ".bio"),
+    "crfsuite": (".crfsuite", ".crf"),
+    "jsonl": (".jsonl", ".ndjson", ".json"),
+}
+"""Formats and how their files' names end; each is a module of that name here, which reads and writes."""
 
 
 class Reading(NamedTuple):

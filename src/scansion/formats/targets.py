@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from scansion import schemes
-from scansion.data import Targets
 from scansion.formats.base import FormatError
-from scansion.formats.blocks import Block
-from scansion.formats.jsonlines import Levels, Spans
+from scansion.formats.blocks import Block, Spans
 
 __all__ = [
     "OUTSIDE",
+    "cell_of",
+    "constraints_of",
     "detect",
     "file_labels",
     "known_cells",
+    "known_tags",
     "labels_of",
-    "segment_constraints",
     "segments_of",
     "spans_of",
 ]
@@ -40,15 +40,21 @@ def known_cells(labels: Sequence[Any]) -> list[Any]:
     ]
 
 
+def cell_of(label: Any) -> str:
+    """A label that may be unknown, or one of several, as a file of text has it."""
+    if label is None:
+        return UNKNOWN
+    return "|".join(sorted(map(str, label))) if isinstance(label, frozenset) else str(label)
+
+
 def labels_of(block: Block, partial: bool, scheme: str | None, level: int = 0) -> list[Any]:
     """What a block says of its sequences, as a list of labels for each; spans are written in the scheme."""
     result: list[Any] = []
     sizes = np.diff(block.offsets).tolist()
     for b, (given, size) in enumerate(zip(block.labels(level), sizes, strict=True)):
-        if isinstance(given, (Spans, Levels)):
-            spans = given[level] if isinstance(given, Levels) else given
+        if isinstance(given, Spans):
             try:
-                result.append(schemes.encode(spans, size, scheme or "iob2", outside=OUTSIDE))
+                result.append(schemes.encode(given, size, scheme or "iob2", outside=OUTSIDE))
             except ValueError as error:
                 raise FormatError(block.path, block.line(b), str(error)) from None
         else:
@@ -60,12 +66,8 @@ def segments_of(block: Block, scheme: str, level: int = 0, merge: bool = False) 
     """What a block says of its sequences, as segments that cover them; merge: one for each stretch outside."""
     result = []
     for b, (given, size) in enumerate(zip(block.labels(level), np.diff(block.offsets).tolist(), strict=True)):
-        spans: Iterable[tuple[int, int, Any]]
-        if isinstance(given, Levels):
-            spans = given[level]
-        elif isinstance(given, Spans):
-            spans = given
-        else:
+        spans: Iterable[tuple[int, int, Any]] = given
+        if not isinstance(given, Spans):
             try:
                 spans = schemes.segments(given, scheme, outside=None if scheme == "plain" else OUTSIDE)
             except ValueError as error:
@@ -110,72 +112,61 @@ def detect(rows: Iterable[Sequence[Any]]) -> str:
     return schemes.detect([[y for y in row if isinstance(y, str)] for row in rows])
 
 
-def segment_constraints(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> Targets:
-    """What partly known tags say of segments: the label of each token, and of each boundary whether there is one.
+def constraints_of(block: Block, model: Any, scheme: str | None) -> Any:
+    """What a block's labels say of a model's answers."""
+    from scansion.data import encode_labels, encode_levels  # most files are tagged without
 
-    Parameters
-    ----------
-    rows : one list per sequence
-        A tag, None, or a frozenset of tags for each token.
-    scheme : str
-    labels : the model's
-    """
-    number = {label: i for i, label in enumerate(labels)}
-    roles = schemes._ROLES.get(scheme, {})
+    levels, read = model.levels_, scheme or "plain"
+    rows = [labels_of(block, True, scheme, k) for k in range(len(levels))]
+    labels, lengths = [level.labels for level in levels], np.diff(block.offsets)
+    if not model.segments_:
+        return encode_labels(rows[0], lengths, labels[0])[0]
+    columns = list(map(known_tags, rows, [read] * len(levels), labels))
+    for told in (told for column in columns[:-1] for told in column if read != "plain"):
+        names, boundaries = told["labels"], told["boundaries"]
+        for t in range(len(names) - 1):  # above the bottom, neighbours outside are one segment
+            boundaries[t] = 0 if names[t] == names[t + 1] == OUTSIDE else boundaries[t]
+    bounds = [level.max_length for level in levels]
+    return encode_levels(zip(*columns, strict=True), lengths, [v.name for v in levels], labels, max_lengths=bounds)[0]
 
-    def parts(tag: Any, where: str) -> tuple[str, int]:
-        """Role ("O" outside, "" for plain labels) and number of a tag."""
-        kind = tag
-        role = ""
-        if tag == OUTSIDE and scheme != "plain":
+
+def known_tags(rows: Sequence[Sequence[Any]], scheme: str, labels: Sequence[Any]) -> list[dict[str, list[Any]]]:
+    """What tags say of each sequence, "labels" and "boundaries", as `scansion.data.encode_levels` reads it."""
+    known = set(labels)
+
+    def parts(tag: Any, where: str) -> tuple[str, Any]:
+        """Role ("O" outside, "" for plain labels) and label of a tag."""
+        role, label = "", tag
+        if scheme != "plain" and tag == OUTSIDE:
             role = "O"
         elif scheme != "plain":
-            head, kind = schemes._split(str(tag), False, "-")
-            role = roles.get(head, "?")
-        if kind not in number or role == "?":
+            head, label = schemes._split(str(tag), False, "-")
+            role = schemes._ROLES.get(scheme, {}).get(head, "?")
+        if label not in known or role == "?":
             raise ValueError(f"{where}: {tag!r} is not a label of the model; it has {', '.join(map(str, labels[:20]))}")
-        return role, number[kind]
+        return role, label
 
-    codes: list[int] = []
-    ends: list[int] = []
-    sets: dict[int, list[int]] = {}
-    known, complete = [], []
+    result = []
     for b, row in enumerate(rows):
-        read: list[tuple[str, int] | None] = []
+        names: list[Any] = []
+        read: list[tuple[str, Any] | None] = []
         for t, tag in enumerate(row):
             where = f"sequence {b}, token {t}"
             if isinstance(tag, frozenset):
-                sets[len(codes) + t] = [parts(one, where)[1] for one in tag]
-            read.append(None if tag is None or isinstance(tag, frozenset) else parts(tag, where))
-        for t, here in enumerate(read):
-            after = read[t + 1] if t + 1 < len(read) else ("O", -1)
-            codes.append(-1 if here is None else here[1])
-            ends.append(_boundary(here, after))
-        known.append(any(here is not None for here in read) or any(isinstance(tag, frozenset) for tag in row))
-        complete.append(all(here is not None for here in read))
-    allowed = None
-    if sets:
-        allowed = np.ones((len(codes), len(labels)), np.bool_)
-        for t, code in enumerate(codes):
-            if code >= 0 or t in sets:
-                allowed[t] = False
-                allowed[t, sets.get(t, [code])] = True
-    return Targets(
-        labels=np.array(codes, np.int32),
-        allowed=allowed,
-        ends=np.array(ends, np.int8),
-        complete=np.array(complete, np.bool_),
-        known=np.array(known, np.bool_),
-        longest=0,
-    )
+                names.append({parts(one, where)[1] for one in sorted(tag, key=str)})
+                read.append(None)
+            else:
+                read.append(None if tag is None else parts(tag, where))
+                names.append(read[-1] and read[-1][1])
+        pairs = zip(read, [*read, ("O", None)][1:], strict=True)
+        result.append({"labels": names, "boundaries": [_boundary(here, after) for here, after in pairs]})
+    return result
 
 
-def _boundary(here: tuple[str, int] | None, after: tuple[str, int] | None) -> int:
-    """1 if a segment ends between two tokens, 0 if none does, -1 if that is not known."""
+def _boundary(here: tuple[str, Any] | None, after: tuple[str, Any] | None) -> int | None:
+    """1 if a segment ends between two tokens, 0 if none does, None if that is not known."""
     if here is not None and here[0] in ("O", "E", "S"):
         return 1
     if after is not None and after[0] in ("O", "B", "S"):
         return 1
-    if here is None or after is None:
-        return -1
-    return int(here[1] != after[1])
+    return None if here is None or after is None else int(here[1] != after[1])

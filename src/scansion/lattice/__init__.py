@@ -1,7 +1,7 @@
 """Exact inference on given scores: arrays in, answers out.
 
 `chain` one label per position; `segment` segments with labels; `patterns` the automaton under both; `nested` segments
-inside segments, `nested_scores` their scores; `constraints` partial knowledge; `base` the questions every lattice
+inside segments, `nested_scores` their scores; `base` the questions every lattice
 answers; `cores` the two engines of flat lattices.
 """
 

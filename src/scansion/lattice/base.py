@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
-from scansion.lattice.constraints import Constraints
-from scansion.lattice.cores import Core, Packed
+from scansion.data.knowledge import Knowledge, Known
+from scansion.lattice.cores import Packed
 
 if TYPE_CHECKING:
     from scansion.lattice.compressed import Compressed
@@ -24,15 +25,14 @@ Config = TypeVar("Config")  # one configuration
 Marginals = TypeVar("Marginals")
 Self = TypeVar("Self")
 
-_UNIFORMS_AT_ONCE = 4_000_000
+_RANDOMS_AT_ONCE = 4_000_000
 
 
 class Batch(ABC, Generic[Config, Marginals]):
     """Many sequences' lattices; every question is asked of all of them in one call."""
 
-    _core: Core
+    _core: Any
     n_jobs: int
-    _merges: bool  # whether neighbouring equal labels are one place of a trajectory
 
     @classmethod
     def _of(cls, core: Any, n_jobs: int) -> Any:
@@ -44,21 +44,26 @@ class Batch(ABC, Generic[Config, Marginals]):
     @property
     def offsets(self) -> Ints:
         """(B + 1,) sequence b has rows ``offsets[b]:offsets[b + 1]``."""
-        return self._core.offsets
+        offsets: Ints = self._core.offsets
+        return offsets
 
     @property
     def n_labels(self) -> int:
-        """Number of labels L."""
-        return self._core.n_labels
+        """Number of labels L (of nested lattices at the bottom level)."""
+        return int(self._core.n_labels)
 
     def __len__(self) -> int:
         return len(self._core.offsets) - 1
 
-    @abstractmethod
-    def _config(self, steps: Ints) -> Config: ...
+    # ---- what the kinds differ in ------------------------------------------------------------------------------
 
     @abstractmethod
-    def _steps(self, config: Any, length: int, name: str) -> Ints: ...
+    def _config(self, levels: list[Ints]) -> Config:
+        """A configuration, from its segments (n, 3) at each level."""
+
+    @abstractmethod
+    def _levels(self, config: Any, length: int, name: str) -> list[Ints]:
+        """The segments (n, 3) of a given configuration at each level, checked."""
 
     @abstractmethod
     def marginals(self) -> Marginals:
@@ -67,12 +72,18 @@ class Batch(ABC, Generic[Config, Marginals]):
     @abstractmethod
     def __getitem__(self, b: int) -> Any: ...
 
+    @abstractmethod
+    def constrain(self, labels: Any = None, boundaries: Any = None) -> Any:
+        """The same lattices with partial knowledge."""
+
     def _one(self, b: int) -> Any:
         try:
             b = range(len(self))[b]
         except IndexError:
             raise IndexError(f"the batch has {len(self)} sequences, there is no sequence {b}") from None
         return self._core.select(b)
+
+    # ---- questions ---------------------------------------------------------------------------------------------
 
     def log_partition(self) -> Floats:
         """Log of the summed weights of all configurations, log Z, for each sequence: (B,)."""
@@ -88,57 +99,49 @@ class Batch(ABC, Generic[Config, Marginals]):
             )
         return log_partitions
 
-    def _unpack(self, packed: Packed) -> list[list[Config]]:
-        steps, paths, firsts = packed
-        configs = [self._config(steps[paths[i] : paths[i + 1]]) for i in range(len(paths) - 1)]
-        return [configs[firsts[b] : firsts[b + 1]] for b in range(len(self))]
+    def _found(self, packed: Packed) -> list[list[Config]]:
+        """Configurations by sequence; there is at least one of each, or an error says of which there is none."""
+        steps, paths, firsts, _ = packed
+        if (np.diff(firsts) == 0).any():
+            self.log_partition()
+        depth, cuts = self._core.n_levels, paths.tolist()
+        configs = [
+            self._config([steps[cuts[i + d] : cuts[i + d + 1]] for d in range(depth)])
+            for i in range(0, len(cuts) - 1, depth)
+        ]
+        return [configs[a:b] for a, b in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True)]
 
     def viterbi(self) -> tuple[list[Config], Floats]:
         """The best configuration of each sequence and its score: list of B, (B,).
 
-        Ties: reading configurations from the end, the smaller label wins, then the shorter segment.
+        Ties: reading configurations from the end, the smaller label wins, then the shorter segment; of nested lattices,
+        in a fixed way.
         """
         packed = self._core.best(self.n_jobs)
-        steps, paths, firsts = packed
-        missing = np.diff(firsts) == 0
-        if missing.any() or (len(steps) and steps[:, 2].min() < 0):
-            self.log_partition()
-        scores = self._core.scores(steps, paths)
-        return [configs[0] for configs in self._unpack(packed)], scores
+        return [configs[0] for configs in self._found(packed)], packed.scores
 
     def kbest(self, k: int) -> list[list[tuple[Config, float]]]:
         """The k best configurations of each sequence with their scores, best first, none twice.
 
         Fewer than k where fewer have a score above -inf.
         """
-        k = checks.count("k", k, 1)
-        return [
-            sorted(
-                zip(configs, self._score_all(b, configs), strict=True),
-                key=lambda pair: -pair[1],
-            )
-            for b, configs in enumerate(self._required(self._unpack(self._core.kbest(k, self.n_jobs))))
-        ]
-
-    def _required(self, answers: list[list[Config]]) -> list[list[Config]]:
-        if not all(answers):
-            self.log_partition()
-        return answers
-
-    def _score_all(self, b: int, configs: list[Config]) -> list[float]:
-        core = self._core.select(b)
-        length = int(core.offsets[1])
-        one = [self._steps(config, length, "config") for config in configs]
-        return [float(core.scores(steps, np.array([0, len(steps)]))[0]) for steps in one]
+        packed = self._core.kbest(checks.count("k", k, 1), self.n_jobs)
+        scores = iter(packed.scores.tolist())
+        return [[(config, next(scores)) for config in configs] for configs in self._found(packed)]
 
     def score(self, configs: Sequence[Any]) -> Floats:
         """Score of one given configuration per sequence, -inf where it is forbidden: (B,)."""
         configs = checks.one_each("configs", configs, len(self))
-        lengths = np.diff(self.offsets)
-        packed = [self._steps(c, int(lengths[b]), f"configs[{b}]") for b, c in enumerate(configs)]
-        firsts = np.concatenate([[0], np.cumsum([len(s) for s in packed], dtype=np.int64)]).astype(np.int64)
-        steps = np.concatenate([*packed, np.empty((0, 3), np.int64)])
-        return self._core.scores(np.ascontiguousarray(steps), firsts)
+        lengths = np.diff(self.offsets).tolist()
+        levels = [self._levels(c, lengths[b], f"configs[{b}]") for b, c in enumerate(configs)]
+        return self._scores([one for config in levels for one in config])
+
+    def _scores(self, paths: list[Ints]) -> Floats:
+        """Scores of one configuration per sequence, from the paths of all their levels."""
+        cuts = np.concatenate([[0], np.cumsum([len(path) for path in paths], dtype=np.int64)]).astype(np.int64)
+        steps = np.ascontiguousarray(np.concatenate([*paths, np.empty((0, 3), np.int64)]))
+        scores: Floats = self._core.scores(steps, cuts, np.arange(len(self)))
+        return scores
 
     def log_probability(self, configs: Sequence[Any]) -> Floats:
         """Log probability of one given configuration per sequence: score - log Z, (B,)."""
@@ -148,13 +151,11 @@ class Batch(ABC, Generic[Config, Marginals]):
         """Draw n configurations of each sequence, exactly and independently; rng: Generator, seed or None."""
         n = checks.count("n", n, 0)
         generator = checks.generator(rng)
-        rows = int(self.offsets[-1]) + len(self)
         drawn: list[list[Config]] = [[] for _ in range(len(self))]
-        at_once = max(1, _UNIFORMS_AT_ONCE // max(1, rows))
+        at_once = max(1, _RANDOMS_AT_ONCE // max(1, self._core.randoms))
         while n > 0:
             part = min(n, at_once)
-            packed = self._core.sample(part, generator.random(part * rows), self.n_jobs)
-            for configs, more in zip(drawn, self._required(self._unpack(packed)), strict=True):
+            for configs, more in zip(drawn, self._found(self._core.sample(part, generator, self.n_jobs)), strict=True):
                 configs.extend(more)
             n -= part
         return [self._stack(configs, int(t)) for configs, t in zip(drawn, np.diff(self.offsets), strict=True)]
@@ -165,7 +166,72 @@ class Batch(ABC, Generic[Config, Marginals]):
     def entropy(self) -> Floats:
         """Entropy of the distribution over configurations, in nats: (B,)."""
         self.log_partition()
-        return self._core.entropies(self.n_jobs)
+        entropies: Floats = self._core.entropies(self.n_jobs)
+        return entropies
+
+    # ---- knowledge ---------------------------------------------------------------------------------------------
+
+    def under(self: Self, known: Knowledge) -> Self:
+        """The same lattices with this knowledge in place of what they hold; it may leave nothing possible."""
+        assert isinstance(self, Batch)
+        return self._of(replace(self._core, known=known), self.n_jobs)  # type: ignore[no-any-return]
+
+    def _constrained(
+        self: Self, given: list[tuple[Any, Any]], sizes: Sequence[int], bounds: Sequence[int | None]
+    ) -> Self:
+        """The same lattices under labels and boundaries by level, added to what they hold.
+
+        sizes: number of labels by level; bounds: longest segment by level, None for no bound.
+        """
+        assert isinstance(self, Batch)
+        core, depth = self._core, len(given)
+        rows, known = int(core.offsets[-1]), []
+        last = core.offsets[1:][np.diff(core.offsets) > 0] - 1
+        for d, (labels, boundaries) in enumerate(given):
+            where = f"[{d}]" if depth > 1 else ""
+            try:
+                more = Known.parse(labels, boundaries, rows, sizes[d])
+            except ValueError as error:
+                raise ValueError(f"level {d}: {error}" if depth > 1 else str(error)) from None
+            both, clash = core.known.levels[d].also(more)
+            if clash is not None:
+                self._contradiction(f"boundaries{where}[{clash}]", clash, "contradicts what was known before")
+            if both.allowed is not None and not both.allowed.any(axis=1).all():
+                row = int(np.argmin(both.allowed.any(axis=1)))
+                self._contradiction(f"labels{where}[{row}]", row, f"allows no {'state' if depth > 1 else 'label'}")
+            if both.ends is not None:
+                bad = last[both.ends[last] == 0]
+                if bad.size:
+                    self._contradiction(
+                        f"boundaries{where}[{bad[0]}]", int(bad[0]), "is 0, but a segment always ends there"
+                    )
+                if bounds[d] == 1 and (both.ends == 0).any():
+                    row = int(np.argmax(both.ends == 0))
+                    what = (
+                        f"every segment of level {d} has length 1" if depth > 1 else "every segment has length 1 here"
+                    )
+                    self._contradiction(f"boundaries{where}[{row}]", row, f"is 0, but {what}")
+            known.append(both)
+        held = Knowledge(tuple(known), core.offsets)
+        self._check_nesting(held, last)
+        result = self.under(held)
+        result._possible(result._core.log_partitions(self.n_jobs), "the constraints (labels, boundaries)")
+        return result
+
+    def _check_nesting(self, held: Knowledge, last: Ints) -> None:
+        """Raise where boundaries of several levels contradict each other; last: the sequences' last rows."""
+
+    def _contradiction(self, what: str, row: int, why: str) -> None:
+        b = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        position = row - int(self.offsets[b])
+        where = f" (sequence {b}, position {position})" if len(self) > 1 else f" (position {position})"
+        raise ValueError(f"{what} {why}{where}: no configuration is possible")
+
+
+class FlatBatch(Batch[Config, Marginals]):
+    """Chains and segments: one level."""
+
+    _merges: bool  # whether neighbouring equal labels are one place of a trajectory
 
     def constrain(self: Self, labels: Any = None, boundaries: Any = None) -> Self:
         """The same lattices with partial knowledge; a second call adds to the first.
@@ -176,35 +242,8 @@ class Batch(ABC, Generic[Config, Marginals]):
         boundaries : int (N,)
             1: a segment ends at this row, 0: none does, -1: unknown.
         """
-        from dataclasses import replace
-
-        assert isinstance(self, Batch)
-        core = self._core
-        more = Constraints.parse(labels, boundaries, int(core.offsets[-1]), core.n_labels)
-        known, clash = core.known.also(more)
-        if clash is not None:
-            self._contradiction(f"boundaries[{clash}]", clash, "contradicts what was known before")
-        if known.allowed is not None and not known.allowed.any(axis=1).all():
-            row = int(np.argmin(known.allowed.any(axis=1)))
-            self._contradiction(f"labels[{row}]", row, "allows no label")
-        if known.ends is not None:
-            lengths = np.diff(core.offsets)
-            last = core.offsets[1:][lengths > 0] - 1
-            bad = last[known.ends[last] == 0]
-            if bad.size:
-                self._contradiction(f"boundaries[{bad[0]}]", int(bad[0]), "is 0, but a segment always ends there")
-            if core.max_length == 1 and (known.ends == 0).any():
-                row = int(np.argmax(known.ends == 0))
-                self._contradiction(f"boundaries[{row}]", row, "is 0, but every segment has length 1 here")
-        result = self._of(replace(core, known=known), self.n_jobs)
-        result._possible(result._core.log_partitions(self.n_jobs), "the constraints (labels, boundaries)")
-        return result  # type: ignore[no-any-return]
-
-    def _contradiction(self, what: str, row: int, why: str) -> None:
-        b = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        position = row - int(self.offsets[b])
-        where = f" (sequence {b}, position {position})" if len(self) > 1 else f" (position {position})"
-        raise ValueError(f"{what} {why}{where}: no configuration is possible")
+        assert isinstance(self, FlatBatch)
+        return self._constrained([(labels, boundaries)], [self.n_labels], [self._core.max_length])
 
 
 class Lattice(ABC, Generic[Config, Marginals]):
@@ -242,7 +281,8 @@ class Lattice(ABC, Generic[Config, Marginals]):
     def viterbi(self) -> tuple[Config, float]:
         """The best configuration and its score.
 
-        Ties: reading configurations from the end, the smaller label wins, then the shorter segment.
+        Ties: reading configurations from the end, the smaller label wins, then the shorter segment; of nested lattices,
+        in a fixed way.
         """
         configs, scores = self._batch.viterbi()
         return configs[0], float(scores[0])
@@ -260,8 +300,7 @@ class Lattice(ABC, Generic[Config, Marginals]):
 
     def score(self, config: Any) -> float:
         """Score of a configuration, -inf if it is forbidden."""
-        steps = self._batch._steps(config, len(self), "config")
-        return float(self._batch._core.scores(steps, np.array([0, len(steps)]))[0])
+        return float(self._batch._scores(self._batch._levels(config, len(self), "config"))[0])
 
     def log_probability(self, config: Any) -> float:
         """Log probability of a configuration: score - log Z."""
@@ -284,6 +323,8 @@ class Lattice(ABC, Generic[Config, Marginals]):
         boundaries : int (T,)
             1: a segment ends at t, 0: none does, -1: unknown.
 
+        Of nested lattices both are dicts level -> array, or lists with one entry per level, None for nothing known.
+
         Raises
         ------
         ValueError
@@ -291,6 +332,12 @@ class Lattice(ABC, Generic[Config, Marginals]):
         """
         assert isinstance(self, Lattice)
         return self._of(self._batch.constrain(labels, boundaries))  # type: ignore[no-any-return]
+
+
+class FlatLattice(Lattice[Config, Marginals]):
+    """One sequence's chain or segments."""
+
+    _batch: FlatBatch[Config, Marginals]
 
     def compressed(self, max_length: int | None = None) -> Compressed:
         """The distribution over trajectories: labels without their transition points (paper 004).

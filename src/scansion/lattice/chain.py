@@ -13,7 +13,8 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
-from scansion.lattice.base import Batch, Lattice
+from scansion.data.knowledge import Knowledge
+from scansion.lattice.base import FlatBatch, FlatLattice
 from scansion.lattice.cores import DenseCore, PatternCore
 from scansion.lattice.patterns import automaton
 
@@ -71,7 +72,7 @@ class ChainMarginals:
         return self._core
 
 
-class ChainBatch(Batch[Ints, ChainMarginals]):
+class ChainBatch(FlatBatch[Ints, ChainMarginals]):
     """First-order chain lattices of many sequences.
 
     Parameters
@@ -120,24 +121,24 @@ class ChainBatch(Batch[Ints, ChainMarginals]):
 
     def best_labels(self) -> Ints:
         """Labels of the best configurations, rows of all sequences one after another: (N,), as `viterbi`."""
-        steps = self._core.best(self.n_jobs)[0]
-        if len(steps) < self.offsets[-1] or (len(steps) and steps[:, 2].min() < 0):
+        labels: Ints = self._core.best_labels(self.n_jobs)
+        if len(labels) < self.offsets[-1] or (len(labels) and labels.min() < 0):
             self.log_partition()  # says which sequence has no configuration
-        return np.ascontiguousarray(steps[:, 2])
+        return labels
 
-    def _config(self, steps: Ints) -> Ints:
-        return steps[:, 2].copy()
+    def _config(self, levels: list[Ints]) -> Ints:
+        return levels[0][:, 2].astype(np.int64)
 
     def _stack(self, configs: list[Ints], length: int) -> Ints:
         return np.stack(configs) if configs else np.empty((0, length), np.int64)
 
-    def _steps(self, config: Any, length: int, name: str) -> Ints:
+    def _levels(self, config: Any, length: int, name: str) -> list[Ints]:
         labels = checks.integers(name, config, length, 0, self.n_labels - 1)
         at = np.arange(length)
-        return np.ascontiguousarray(np.stack([at, at + 1, labels], axis=1))
+        return [np.stack([at, at + 1, labels], axis=1)]
 
 
-class ChainLattice(Lattice[Ints, ChainMarginals]):
+class ChainLattice(FlatLattice[Ints, ChainMarginals]):
     """A chain lattice: the distribution over labellings y of one sequence with given scores.
 
     ``score(y) = start[y_0] + sum_t unary[t, y_t] + sum_t transition[y_t, y_{t+1}] + end[y_{T-1}]`` and
@@ -229,10 +230,6 @@ def _dense(unary: Floats, offsets: Ints, transition: Any, start: Any, end: Any) 
         scores = checks.scores("transition", transition, (steps, size, size))
     else:
         scores = checks.scores("transition", transition, (size, size))
-    return DenseCore(
-        unary,
-        offsets,
-        scores,
-        None if start is None else checks.scores("start", start, (size,)),
-        None if end is None else checks.scores("end", end, (size,)),
-    )
+    first = None if start is None else checks.scores("start", start, (size,))
+    last = None if end is None else checks.scores("end", end, (size,))
+    return DenseCore(offsets, Knowledge.nothing(offsets), unary, scores, first, last)

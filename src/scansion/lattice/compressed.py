@@ -17,9 +17,9 @@ import numpy as np
 from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
-from scansion.lattice.base import Batch
-from scansion.lattice.constraints import Constraints
-from scansion.lattice.cores import Core, DenseCore, PatternCore
+from scansion.data.knowledge import Knowledge, Known
+from scansion.lattice.base import FlatBatch
+from scansion.lattice.cores import DenseCore, PatternCore
 from scansion.lattice.patterns import PatternAutomaton
 
 __all__ = ["BestTrajectories", "Compressed", "Labels"]
@@ -77,9 +77,9 @@ class Compressed:
         Longest trajectory that `lengths`, `predict` and `best` look at; None: all.
     """
 
-    def __init__(self, batch: Batch[Any, Any], max_length: int | None = None) -> None:
+    def __init__(self, batch: FlatBatch[Any, Any], max_length: int | None = None) -> None:
         self._batch = batch
-        self._core: Core = batch._core
+        self._core: DenseCore | PatternCore = batch._core
         self._merge = batch._merges
         self._limit = _limit(max_length)
         batch.log_partition()  # says so if nothing is possible
@@ -204,13 +204,16 @@ class Compressed:
             check_neighbours("trajectory", labels.tolist())
         return tuple(labels.tolist())
 
-    def _places(self, labels: Labels) -> Core:
+    def _places(self, labels: Labels) -> DenseCore | PatternCore:
         core = self._core
         allowed = possible_places(self._size, len(labels))
         columns = np.array(labels)
-        if core.known.allowed is not None:
-            allowed &= core.known.allowed[:, columns]
-        known = Constraints(allowed, core.known.ends)
+        before = core.known.level
+        mask = before.mask(self.n_labels)
+        if mask is not None:
+            allowed &= mask[:, columns]
+        ends = None if isinstance(core, DenseCore) else before.ends
+        known = Knowledge((Known(allowed=allowed, ends=ends),), core.offsets)
         if isinstance(core, DenseCore):
             return _dense_places(core, columns, known)
         return _pattern_places(core, columns, known, self._merge)
@@ -234,7 +237,7 @@ def check_neighbours(name: str, labels: Sequence[Any]) -> None:
             )
 
 
-def predict_all(batch: Batch[Any, Any], max_length: int | None = None) -> list[Labels]:
+def predict_all(batch: FlatBatch[Any, Any], max_length: int | None = None) -> list[Labels]:
     """The paper's labelling of every sequence."""
     limit, core = _limit(max_length), batch._core
     batch.log_partition()
@@ -246,7 +249,7 @@ def predict_all(batch: Batch[Any, Any], max_length: int | None = None) -> list[L
 
 
 def best_all(
-    batch: Batch[Any, Any], k: int = 1, budget: int | None = None, max_length: int | None = None
+    batch: FlatBatch[Any, Any], k: int = 1, budget: int | None = None, max_length: int | None = None
 ) -> list[BestTrajectories]:
     """The k most probable trajectories of every sequence; see `Compressed.best`."""
     limit, core = _limit(max_length), batch._core
@@ -284,7 +287,7 @@ def _cut(labels: Ints, firsts: Ints) -> list[Labels]:
     return [tuple(flat[a:b]) for a, b in zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True)]
 
 
-def _dense_places(core: DenseCore, columns: Ints, known: Constraints) -> DenseCore:
+def _dense_places(core: DenseCore, columns: Ints, known: Knowledge) -> DenseCore:
     n = len(columns)
     moves = np.eye(n, dtype=np.bool_) | np.eye(n, k=1, dtype=np.bool_)
     transition = np.where(moves, core.transition[..., columns[:, None], columns], -np.inf)
@@ -294,11 +297,11 @@ def _dense_places(core: DenseCore, columns: Ints, known: Constraints) -> DenseCo
         transition=np.ascontiguousarray(transition),
         start=None if core.start is None else core.start[columns],
         end=None if core.end is None else core.end[columns],
-        known=Constraints(known.allowed),
+        known=known,
     )
 
 
-def _pattern_places(core: PatternCore, columns: Ints, known: Constraints, merge: bool) -> PatternCore:
+def _pattern_places(core: PatternCore, columns: Ints, known: Knowledge, merge: bool) -> PatternCore:
     net = core.automaton
     symbols, offsets, column = _core.place_patterns(net._symbols, net._offsets, columns.astype(np.int32), merge)
     patterns = [tuple(symbols[a:b].tolist()) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]

@@ -1,69 +1,154 @@
-"""The two engines behind the lattices, with one interface: ragged arrays in, packed paths and numbers out.
+"""The engines behind the lattices, with one interface: ragged arrays in, packed configurations and numbers out.
 
 `DenseCore` is the first-order chain kernel, `PatternCore` the segment kernel on a pattern automaton (chains of any
-order are segments of length one). Paths of B sequences come packed as ``(steps, paths, firsts)``: steps int64 (n, 3)
-with start, stop and label; path i has steps ``paths[i]:paths[i+1]``, sequence b has paths ``firsts[b]:firsts[b+1]``.
+order are segments of length one), `scansion.lattice.nested_scores.NestedCore` segments inside segments. A core is the
+scores of B sequences with what is known of them; every question crosses into native code once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
-from scansion.lattice.constraints import Constraints
+from scansion.data.knowledge import Knowledge
 from scansion.lattice.patterns import PatternAutomaton
 
-Packed = tuple[Ints, Ints, Ints]
+__all__ = ["Core", "DenseCore", "Packed", "PatternCore"]
+
+
+class Packed(NamedTuple):
+    """Configurations of B sequences, each a path for every one of D levels (one for chains and segments).
+
+    Attributes
+    ----------
+    steps : int64 (n, 3)
+        Start, stop and label.
+    paths : int64 (configurations * D + 1,)
+        Where each path begins among the steps.
+    firsts : int64 (B + 1,)
+        Where each sequence begins among the configurations.
+    scores : (configurations,)
+    """
+
+    steps: Ints
+    paths: Ints
+    firsts: Ints
+    scores: Floats
 
 
 @dataclass(frozen=True)
-class DenseCore:
-    """First-order chains: unary (N, L), transition (L, L) or (sum of T - 1, L, L), start and end (L,) or None."""
+class Core:
+    """What the engines have in common: sequence b has rows ``offsets[b]:offsets[b + 1]``."""
 
-    unary: Floats
     offsets: Ints
-    transition: Floats
-    start: Floats | None
-    end: Floats | None
-    known: Constraints = Constraints()
-    max_length: int = 1
+    known: Knowledge
+
+    n_levels = 1
 
     @property
     def n_labels(self) -> int:
+        """L, of nested lattices at the bottom."""
+        raise NotImplementedError
+
+    @cached_property
+    def native(self) -> Any:
+        """The object that answers."""
+        raise NotImplementedError
+
+    def select(self, b: int) -> Any:
+        """The core of one sequence."""
+        raise NotImplementedError
+
+    def _rows(self, b: int) -> tuple[slice, dict[str, Any]]:
+        """The rows of one sequence, and its offsets and knowledge."""
+        rows = slice(int(self.offsets[b]), int(self.offsets[b + 1]))
+        offsets = np.array([0, rows.stop - rows.start])
+        return rows, {"offsets": offsets, "known": self.known.rows(rows, offsets)}
+
+    def log_partitions(self, threads: int) -> Floats:
+        """(B,) log Z, -inf where nothing is possible."""
+        raise NotImplementedError
+
+    def best(self, threads: int) -> Packed:
+        """Best configurations; none for a sequence that is impossible."""
+        return Packed(*self.native.best(threads))
+
+    def kbest(self, k: int, threads: int) -> Packed:
+        """The k best configurations of each sequence, best first."""
+        return Packed(*self.native.kbest(k, threads))
+
+    def sample(self, n: int, generator: np.random.Generator, threads: int) -> Packed:
+        """Random configurations, n of each sequence."""
+        return Packed(*self.native.sample(n, generator.random(n * self.randoms), threads))
+
+    @property
+    def randoms(self) -> int:
+        """How many random numbers a draw of all sequences takes."""
+        return int(self.offsets[-1]) + len(self.offsets) - 1
+
+    def entropies(self, threads: int) -> Floats:
+        """(B,) entropies in nats."""
+        out = np.empty(len(self.offsets) - 1)
+        self.native.entropies(out, threads)
+        return out
+
+    def scores(self, steps: Ints, paths: Ints, owners: Ints) -> Floats:
+        """Scores of packed configurations; owners: the sequence of each."""
+        out = np.empty(len(owners))
+        self.native.scores(steps, paths, owners, out)
+        return out
+
+    def furthest(self, b: int) -> int:
+        """Positions of sequence b that some configuration can cover."""
+        covered: int = self.native.furthest(b)
+        return covered
+
+
+@dataclass(frozen=True)
+class DenseCore(Core):
+    """First-order chains: unary (N, L), transition (L, L) or (sum of T - 1, L, L), start and end (L,) or None."""
+
+    unary: Floats
+    transition: Floats
+    start: Floats | None
+    end: Floats | None
+
+    max_length = 1
+
+    @property
+    def n_labels(self) -> int:
+        """L."""
         return int(self.unary.shape[1])
 
     @cached_property
     def native(self) -> _core.ChainBatch:
-        allowed = self.known.allowed
-        mask = None if allowed is None else np.ascontiguousarray(allowed).view(np.uint8)
-        return _core.ChainBatch(self.unary, self.offsets, self.transition, self.start, self.end, mask)
+        """The object that answers."""
+        allowed = self.known.level.bytes(self.n_labels)
+        return _core.ChainBatch(self.unary, self.offsets, self.transition, self.start, self.end, allowed)
 
     def select(self, b: int) -> DenseCore:
-        first, last = int(self.offsets[b]), int(self.offsets[b + 1])
+        """The core of one sequence."""
+        rows, shared = self._rows(b)
         transition = self.transition
         if transition.ndim == 3:
             steps = np.maximum(np.diff(self.offsets) - 1, 0)
             begin = int(steps[:b].sum())
             transition = transition[begin : begin + int(steps[b])]
-        return replace(
-            self,
-            unary=self.unary[first:last],
-            offsets=np.array([0, last - first]),
-            transition=transition,
-            known=self.known.rows(first, last),
-        )
+        return replace(self, unary=self.unary[rows], transition=transition, **shared)
 
     def log_partitions(self, threads: int) -> Floats:
+        """(B,) log Z, -inf where nothing is possible."""
         out = np.empty(len(self.offsets) - 1)
         self.native.posteriors(out, None, None, None, threads)
         return out
 
     def posteriors(self, threads: int, *, counts: bool = False, transitions: bool = False) -> dict[str, Any]:
+        """Labels, and on demand expected transitions, summed or by position."""
         n, size = len(self.offsets) - 1, self.n_labels
         steps = int(np.maximum(np.diff(self.offsets) - 1, 0).sum())
         out: dict[str, Any] = {
@@ -75,35 +160,15 @@ class DenseCore:
         out["escaped"] = self.native.posteriors(**out, threads=threads)
         return out
 
-    def best(self, threads: int) -> Packed:
+    def best_labels(self, threads: int) -> Ints:
+        """(N,) labels of the best configurations; -1 throughout a sequence that is impossible."""
         labels = np.empty(int(self.offsets[-1]), np.int64)
         self.native.best_labels(labels, threads)
-        at = np.arange(len(labels)) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
-        return np.stack([at, at + 1, labels], axis=1), self.offsets, np.arange(len(self.offsets))
-
-    def kbest(self, k: int, threads: int) -> Packed:
-        return self.native.kbest(k, threads)
-
-    def sample(self, n: int, uniform: Floats, threads: int) -> Packed:
-        return self.native.sample(n, uniform, threads)
-
-    def entropies(self, threads: int) -> Floats:
-        out = np.empty(len(self.offsets) - 1)
-        self.native.entropies(out, threads)
-        return out
-
-    def scores(self, steps: Ints, firsts: Ints) -> Floats:
-        """Score of one labelling per sequence; steps as in packed paths, covering every row."""
-        out = np.empty(len(self.offsets) - 1)
-        self.native.scores(np.ascontiguousarray(steps[:, 2]), out)
-        return out
-
-    def furthest(self, b: int) -> int:
-        return self.native.furthest(b)
+        return labels
 
 
 @dataclass(frozen=True)
-class PatternCore:
+class PatternCore(Core):
     """Segment lattices on an automaton.
 
     A pattern's score on segment [u, v) of length d is either ``starts[u, z]`` or, where `extent` (P,) is true, the sum
@@ -113,7 +178,6 @@ class PatternCore:
     """
 
     automaton: PatternAutomaton
-    offsets: Ints
     max_length: int
     extent: Bools
     starts: Floats | None = None
@@ -122,7 +186,6 @@ class PatternCore:
     inside: Floats | None = None
     end: Floats | None = None
     by_length: Floats | None = None
-    known: Constraints = Constraints()
 
     @classmethod
     def additive(
@@ -147,15 +210,17 @@ class PatternCore:
             if part is not None:
                 extent |= True if gradient else part.any(axis=0)
         starts = np.zeros(len(automaton.patterns)) if start is None else start
-        return cls(automaton, offsets, max_length, extent, starts, None, start, inside, end, by_length)
+        parts = {"starts": starts, "start": start, "inside": inside, "end": end, "by_length": by_length}
+        return cls(offsets, Knowledge.nothing(offsets), automaton, max_length, extent, **parts)
 
     @property
     def n_labels(self) -> int:
+        """L."""
         return self.automaton.n_labels
 
     @cached_property
     def native(self) -> _core.SegmentBatch:
-        runs, may_end = self.known.runs(self.offsets, self.n_labels, self.max_length)
+        """The object that answers."""
         return _core.SegmentBatch(
             self.automaton._native,
             self.automaton.topology(self.extent),
@@ -167,28 +232,24 @@ class PatternCore:
             self.inside,
             self.end,
             self.by_length,
-            runs,
-            may_end,
+            self.known.level.bytes(self.n_labels),
+            self.known.level.contiguous_ends,
         )
 
     def select(self, b: int) -> PatternCore:
-        first, last = int(self.offsets[b]), int(self.offsets[b + 1])
+        """The core of one sequence."""
+        rows, shared = self._rows(b)
 
-        def cut(rows: Floats | None) -> Floats | None:
-            return rows if rows is None or rows.ndim == 1 else rows[first:last]
+        def cut(part: Floats | None) -> Floats | None:
+            return part if part is None or part.ndim == 1 else part[rows]
 
-        return replace(
-            self,
-            offsets=np.array([0, last - first]),
-            starts=cut(self.starts),
-            full=cut(self.full),
-            start=cut(self.start),
-            inside=cut(self.inside),
-            end=cut(self.end),
-            known=self.known.rows(first, last),
-        )
+        parts: dict[str, Any] = {
+            name: cut(getattr(self, name)) for name in ("starts", "full", "start", "inside", "end")
+        }
+        return replace(self, **parts, **shared)
 
     def log_partitions(self, threads: int) -> Floats:
+        """(B,) log Z, -inf where nothing is possible."""
         out = np.empty(len(self.offsets) - 1)
         self.native.posteriors(out, None, None, None, None, None, None, None, None, None, threads)
         return out
@@ -205,38 +266,12 @@ class PatternCore:
             "labels": np.zeros((n, self.n_labels)),
             "boundaries": np.zeros(n),
             "segments": np.zeros((n, self.max_length, self.n_labels)) if segments else None,
-            "starts": like(self.starts),
-            "full": like(self.full),
-            "start": like(self.start),
-            "inside": like(self.inside),
-            "end": like(self.end),
-            "by_length": like(self.by_length),
         }
+        for name in ("starts", "full", "start", "inside", "end", "by_length"):
+            out[name] = like(getattr(self, name))
         out["escaped"] = self.native.posteriors(**out, threads=threads)
         return out
 
-    def best(self, threads: int) -> Packed:
-        return self.native.best(threads)
-
-    def kbest(self, k: int, threads: int) -> Packed:
-        return self.native.kbest(k, threads)
-
-    def sample(self, n: int, uniform: Floats, threads: int) -> Packed:
-        return self.native.sample(n, uniform, threads)
-
-    def entropies(self, threads: int) -> Floats:
-        out = np.empty(len(self.offsets) - 1)
-        self.native.entropies(out, threads)
-        return out
-
-    def scores(self, steps: Ints, firsts: Ints) -> Floats:
-        """Score of one segmentation per sequence, packed."""
-        out = np.empty(len(self.offsets) - 1)
-        self.native.scores(steps, firsts, out)
-        return out
-
-    def furthest(self, b: int) -> int:
-        return self.native.furthest(b)
-
-
-Core = DenseCore | PatternCore
+    def best_labels(self, threads: int) -> Ints:
+        """(N,) labels of the best configurations of chains; fewer where a sequence is impossible."""
+        return self.best(threads).steps[:, 2].astype(np.int64)

@@ -7,8 +7,6 @@ cut at `offsets`.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
@@ -17,11 +15,10 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
+from scansion.data.knowledge import Knowledge
 from scansion.lattice.base import Batch, Lattice
-from scansion.lattice.constraints import Constraints
-from scansion.lattice.cores import Packed
 from scansion.lattice.nested_scores import Level, NestedCore, NestedScores, Persistence, parse
-from scansion.segments import Segment
+from scansion.segments import Segment, checked_segments, segments_of
 
 __all__ = ["NestedBatch", "NestedLattice", "NestedMarginals", "NestedScores", "Persistence"]
 
@@ -177,8 +174,7 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
     See `NestedLattice` for the meaning of the scores.
     """
 
-    _core: NestedCore  # type: ignore[assignment]
-    _merges = False
+    _core: NestedCore
     _single = False
 
     def __init__(
@@ -190,20 +186,12 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
         self.n_jobs = checks.jobs(n_jobs)
 
     @property
-    def n_labels(self) -> int:
-        """Number of states of the bottom level; see `sizes` for all."""
-        return self._core.sizes[-1]
-
-    @property
     def sizes(self) -> tuple[int, ...]:
         """Number of states S_d by level, root first."""
         return self._core.sizes
 
     def __getitem__(self, b: int) -> NestedLattice:
         return _lattice(self._one(b))
-
-    def _one(self, b: int) -> NestedCore:
-        return cast(NestedCore, super()._one(b))
 
     def marginals(self) -> NestedMarginals:
         """Posteriors: ``labels`` and ``boundaries`` by level, and on demand the others; see `NestedMarginals`."""
@@ -220,78 +208,19 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
         log_partition, gradient = _gradient(self._core, self.n_jobs)
         return self._possible(log_partition), gradient
 
-    def _unpack(self, packed: Packed) -> list[list[Nesting]]:
-        steps, paths, firsts = packed
-        depth = self._core.n_levels
-        segments = [Segment(u, v, y) for u, v, y in steps.tolist()]
-        cuts = paths.tolist()
-        configs = [
-            [segments[cuts[i + d] : cuts[i + d + 1]] for d in range(depth)] for i in range(0, len(cuts) - 1, depth)
-        ]
-        return [configs[firsts[b] : firsts[b + 1]] for b in range(len(self))]
-
-    def _config(self, steps: Ints) -> Nesting:
-        raise NotImplementedError("nested configurations are unpacked level by level")
-
-    def viterbi(self) -> tuple[list[Nesting], Floats]:
-        """The best configuration of each sequence and its score (generalised Viterbi): list of B, (B,).
-
-        Ties are broken in a fixed way.
-        """
-        packed = self._core.best(self.n_jobs)
-        if (np.diff(packed[2]) == 0).any():
-            self.log_partition()
-        scores = self._core.scores(packed[0], packed[1], np.arange(len(self)))
-        return [configs[0] for configs in self._unpack(packed)], scores
-
-    def kbest(self, k: int) -> list[list[tuple[Nesting, float]]]:
-        """The k best configurations of each sequence with their scores, best first, none twice.
-
-        Fewer than k where fewer have a score above -inf.
-        """
-        packed = self._core.kbest(checks.count("k", k, 1), self.n_jobs)
-        configs = self._required(self._unpack(packed))
-        owners = np.repeat(np.arange(len(self)), np.diff(packed[2]))
-        scores = iter(self._core.scores(packed[0], packed[1], owners).tolist())
-        return [sorted([(c, next(scores)) for c in one], key=lambda pair: -pair[1]) for one in configs]
-
-    def sample(self, n: int, rng: Any = None) -> list[Any]:
-        """Draw n configurations of each sequence, exactly and independently; rng: Generator, seed or None."""
-        n = checks.count("n", n, 0)
-        seeds = checks.generator(rng).integers(0, 2**63, size=(len(self), n), dtype=np.int64)
-        if n == 0:
-            return [[] for _ in range(len(self))]
-        return self._required(self._unpack(self._core.sample(n, seeds, self.n_jobs)))
-
-    def score(self, configs: Sequence[Any]) -> Floats:
-        """Score of one given configuration per sequence, -inf where it is forbidden: (B,)."""
-        configs = checks.one_each("configs", configs, len(self))
-        lengths = np.diff(self.offsets)
-        packed = [self._levels(c, int(lengths[b]), f"configs[{b}]") for b, c in enumerate(configs)]
-        return self._score_packed([level for levels in packed for level in levels], np.arange(len(self)))
-
-    def _score_packed(self, levels: list[Ints], owners: Ints) -> Floats:
-        paths = np.concatenate([[0], np.cumsum([len(level) for level in levels], dtype=np.int64)]).astype(np.int64)
-        steps = np.concatenate([*levels, np.empty((0, 3), np.int64)])
-        return self._core.scores(np.ascontiguousarray(steps), paths, owners)
-
-    def _steps(self, config: Any, length: int, name: str) -> Ints:
-        raise NotImplementedError("nested configurations are checked level by level")
+    def _config(self, levels: list[Ints]) -> Nesting:
+        return [segments_of(level) for level in levels]
 
     def _levels(self, config: Any, length: int, name: str) -> list[Ints]:
-        """A configuration as one array (n, 3) per level, checked: tiles, bounds, nesting, topology."""
+        """A configuration as one array (n, 3) per level, checked: tiles, bounds, nesting."""
         depth = self._core.n_levels
         if not hasattr(config, "__len__") or len(config) != depth:
             raise ValueError(f"{name} must be a list of {depth} levels, root first, got {config!r}")
-        levels = []
-        for d, level in enumerate(config):
-            here = f"{name}[{d}]"
-            try:
-                rows = [(operator.index(u), operator.index(v), operator.index(y)) for u, v, y in level]
-            except (TypeError, ValueError):
-                raise ValueError(f"{here} must be a list of segments (start, stop, label), got {level!r}") from None
-            self._check_level(rows, d, length, here)
-            levels.append(np.array(rows, np.int64).reshape(-1, 3))
+        levels: list[Ints] = []
+        for d, (given, level) in enumerate(zip(config, self._core.levels, strict=True)):
+            levels.append(checked_segments(given, length, f"{name}[{d}]", level.size, level.max_length, d))
+            if len(levels[0]) > 1:
+                raise ValueError(f"{name}[0] must be one segment over everything, got {len(levels[0])} segments")
         for d in range(depth - 1):
             inner = set(levels[d + 1][:, 1].tolist())
             for i, stop in enumerate(levels[d][:, 1].tolist()):
@@ -301,25 +230,6 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
                         "a segment's children must end where it ends"
                     )
         return levels
-
-    def _check_level(self, rows: list[tuple[int, int, int]], d: int, length: int, name: str) -> None:
-        level = self._core.levels[d]
-        at = 0
-        for i, (u, v, y) in enumerate(rows):
-            if u != at or v <= u or v > length:
-                raise ValueError(
-                    f"{name}[{i}] = {(u, v, y)} must start at {at}, where the one before stops, and stop after it "
-                    f"within the length {length}"
-                )
-            if level.max_length is not None and v - u > level.max_length:
-                raise ValueError(f"{name}[{i}] = {(u, v, y)} is longer than level {d} allows, {level.max_length}")
-            if not 0 <= y < level.size:
-                raise ValueError(f"{name}[{i}] = {(u, v, y)}: state {y} is out of range 0..{level.size - 1}")
-            at = v
-        if at != length:
-            raise ValueError(f"{name} covers positions 0..{at}, but the sequence has length {length}")
-        if d == 0 and len(rows) > 1:
-            raise ValueError(f"{name} must be one segment over everything, got {len(rows)} segments")
 
     def constrain(self, labels: Any = None, boundaries: Any = None) -> NestedBatch:
         """The same lattices with partial knowledge; a second call adds to the first.
@@ -332,26 +242,18 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
             None for nothing known, serves as well.
         """
         core = self._core
-        rows = int(core.offsets[-1])
-        given = _by_level("labels", labels, core.n_levels), _by_level("boundaries", boundaries, core.n_levels)
-        known = list(core.known)
-        for d in range(core.n_levels):
-            try:
-                more = Constraints.parse(given[0].get(d), given[1].get(d), rows, core.sizes[d])
-            except ValueError as error:
-                raise ValueError(f"level {d}: {error}") from None
-            known[d], clash = known[d].also(more)
-            if clash is not None:
-                self._contradiction(f"boundaries[{d}][{clash}]", clash, "contradicts what was known before")
-            allowed = known[d].allowed
-            if allowed is not None and not allowed.any(axis=1).all():
-                row = int(np.argmin(allowed.any(axis=1)))
-                self._contradiction(f"labels[{d}][{row}]", row, "allows no state")
-            self._check_ends(d, known[d].ends)
-        held = replace(core, known=tuple(known))
+        told = _by_level("labels", labels, core.n_levels), _by_level("boundaries", boundaries, core.n_levels)
+        bounds = [level.max_length if d else None for d, level in enumerate(core.levels)]  # the root has its own
+        return self._constrained([(told[0].get(d), told[1].get(d)) for d in range(core.n_levels)], core.sizes, bounds)
+
+    def _check_nesting(self, held: Knowledge, last: Ints) -> None:
+        inner = np.ones(int(self._core.offsets[-1]), np.bool_)
+        inner[last] = False
+        root = held.levels[0].ends
+        if root is not None and ((root == 1) & inner).any():
+            row = int(np.argmax((root == 1) & inner))
+            self._contradiction(f"boundaries[0][{row}]", row, "is 1, but the root never ends there")
         low, high = held.event_levels()
-        inner = np.ones(rows, np.bool_)
-        inner[core.offsets[1:][np.diff(core.offsets) > 0] - 1] = False
         bad = np.flatnonzero((low > high) & inner)
         if bad.size:
             row = int(bad[0])
@@ -360,25 +262,6 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
                 row,
                 f"is 0, but a segment of level {high[row]} is known to end there",
             )
-        result: NestedBatch = self._of(held, self.n_jobs)
-        result._possible(held.log_partitions(self.n_jobs), "the constraints (labels, boundaries)")
-        return result
-
-    def _check_ends(self, d: int, ends: Any) -> None:
-        if ends is None:
-            return
-        offsets = self._core.offsets
-        last = offsets[1:][np.diff(offsets) > 0] - 1
-        bad = last[ends[last] == 0]
-        if bad.size:
-            self._contradiction(f"boundaries[{d}][{bad[0]}]", int(bad[0]), "is 0, but a segment always ends there")
-        inner = np.setdiff1d(np.arange(len(ends)), last)
-        wrong = inner[ends[inner] == 1] if d == 0 else inner[:0]
-        if wrong.size:
-            self._contradiction(f"boundaries[0][{wrong[0]}]", int(wrong[0]), "is 1, but the root never ends there")
-        if self._core.levels[d].max_length == 1 and d > 0 and (ends == 0).any():
-            row = int(np.argmax(ends == 0))
-            self._contradiction(f"boundaries[{d}][{row}]", row, f"is 0, but every segment of level {d} has length 1")
 
 
 def _by_level(name: str, given: Any, depth: int) -> dict[int, Any]:
@@ -433,6 +316,9 @@ class NestedLattice(Lattice[Nesting, NestedMarginals]):
     """
 
     _batch: NestedBatch
+    compressed = checks.Absent(
+        "compressed inference is for chains and segments; a nested lattice has a trajectory per level"
+    )
 
     def __init__(self, persist: Any, transit: Any, init: Any, end: Any, children: Any = None) -> None:
         self._batch = NestedBatch._of(parse(persist, transit, init, end, children, None), 1)
@@ -451,17 +337,8 @@ class NestedLattice(Lattice[Nesting, NestedMarginals]):
     def __repr__(self) -> str:
         return f"NestedLattice(length {len(self)}, states by level {', '.join(map(str, self.sizes))})"
 
-    def score(self, config: Any) -> float:
-        """Score of a configuration, -inf if it is forbidden."""
-        batch = self._batch
-        return float(batch._score_packed(batch._levels(config, len(self), "config"), np.zeros(1, np.int64))[0])
-
     def log_partition_and_gradient(self) -> tuple[float, NestedScores]:
         """Log Z and its gradient in the shapes of the scores given."""
         log_partition, gradient = self._batch.log_partition_and_gradient()
         transit = [a if a.ndim == 3 else a[: max(len(a) - 1, 0)] for a in gradient.transit]
         return float(log_partition[0]), gradient._replace(transit=transit)
-
-    def compressed(self, max_length: int | None = None) -> Any:
-        """Not defined for trees of segments."""
-        raise TypeError("compressed inference is for chains and segments; a nested lattice has a trajectory per level")

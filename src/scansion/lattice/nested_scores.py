@@ -16,8 +16,8 @@ import numpy as np
 from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
-from scansion.lattice.constraints import Constraints
-from scansion.lattice.cores import Packed
+from scansion.data.knowledge import Knowledge
+from scansion.lattice.cores import Core, Packed
 
 __all__ = ["Level", "NestedCore", "NestedScores", "Persistence"]
 
@@ -82,11 +82,11 @@ class Level:
     max_length: int | None = None
     dense: bool = False
 
-    def rows(self, first: int, last: int) -> Level:
+    def rows(self, chosen: slice) -> Level:
         """The same for some rows only."""
 
         def cut(part: Floats | None) -> Floats | None:
-            return part if part is None or part.ndim == 1 else part[first:last]
+            return part if part is None or part.ndim == 1 else part[chosen]
 
         return replace(self, inside=cut(self.inside), start=cut(self.start), stop=cut(self.stop), spans=cut(self.spans))
 
@@ -148,26 +148,29 @@ def parse_level(name: str, given: Any, size: int, rows: int, root: bool, longest
 
 
 @dataclass(frozen=True)
-class NestedCore:
+class NestedCore(Core):
     """Scores of a batch with what is known, and the native object that answers.
 
     transit[d - 1] (S_{d-1}, S_d, S_d) or (N, ...); init[d], end[d] (S_d, S_{d+1}) or (N, ...); children[d] bool
     (S_d, S_{d+1}); known by level. `general`: take no short cut for levels that are plain sums over time steps.
     """
 
-    offsets: Ints
     levels: tuple[Level, ...]
     transit: tuple[Floats, ...]
     init: tuple[Floats, ...]
     end: tuple[Floats, ...]
     children: tuple[Bools, ...]
-    known: tuple[Constraints, ...]
     general: bool = False
 
     @property
-    def n_levels(self) -> int:
+    def n_levels(self) -> int:  # type: ignore[override]
         """Number of levels D."""
         return len(self.levels)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of states of the bottom level."""
+        return self.sizes[-1]
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -197,24 +200,9 @@ class NestedCore:
         some = np.flatnonzero(np.diff(self.offsets) > 0)
         return some, self.offsets[some], self.offsets[some + 1] - 1
 
-    def event_levels(self) -> tuple[Ints, Ints]:
-        """(N,), (N,) after each row: the least and the greatest level whose segment is the highest to end there.
-
-        A segment of level d ends after a row if and only if the highest that does is at level d or above (smaller);
-        D stands for "none does". So boundaries known at several levels are an interval.
-        """
-        n = int(self.offsets[-1])
-        low, high = np.ones(n, np.int64), np.full(n, self.n_levels, np.int64)
-        for d, known in enumerate(self.known):
-            if known.ends is not None:
-                high[known.ends == 1] = np.minimum(high[known.ends == 1], d)
-                low[known.ends == 0] = np.maximum(low[known.ends == 0], d + 1)
-        return low, high
-
     @cached_property
     def native(self) -> _core.NestedBatch:
         """The object that answers."""
-        low, high = self.event_levels()
         return _core.NestedBatch(
             self.offsets,
             list(self.sizes),
@@ -225,26 +213,24 @@ class NestedCore:
             [(v.inside, v.start, v.stop, v.length, v.spans) for v in self.inference],
             [0 if v.max_length is None else v.max_length for v in self.inference],
             list(self.free),
-            [None if k.allowed is None else np.ascontiguousarray(k.allowed).view(np.uint8) for k in self.known],
-            low,
-            high,
+            [one.bytes(size) for one, size in zip(self.known.levels, self.sizes, strict=True)],
+            [one.contiguous_ends for one in self.known.levels],
         )
 
     def select(self, b: int) -> NestedCore:
         """The core of one sequence."""
-        first, last = int(self.offsets[b]), int(self.offsets[b + 1])
+        rows, shared = self._rows(b)
 
         def cut(arrays: tuple[Floats, ...], ndim: int) -> tuple[Floats, ...]:
-            return tuple(a if a.ndim == ndim else a[first:last] for a in arrays)
+            return tuple(a if a.ndim == ndim else a[rows] for a in arrays)
 
         return replace(
             self,
-            offsets=np.array([0, last - first]),
-            levels=tuple(level.rows(first, last) for level in self.levels),
+            levels=tuple(level.rows(rows) for level in self.levels),
             transit=cut(self.transit, 3),
             init=cut(self.init, 2),
             end=cut(self.end, 2),
-            known=tuple(known.rows(first, last) for known in self.known),
+            **shared,
         )
 
     def log_partitions(self, threads: int) -> Floats:
@@ -286,33 +272,15 @@ class NestedCore:
         out["escaped"] = self.native.posteriors(**out, threads=threads)
         return out
 
-    def best(self, threads: int) -> Packed:
-        """Best configurations; D paths each."""
-        return self.native.best(threads)
+    def sample(self, n: int, generator: np.random.Generator, threads: int) -> Packed:
+        """Random configurations, n of each sequence, each from a seed of its own."""
+        seeds = generator.integers(0, 2**63, size=(self.randoms, n), dtype=np.int64)
+        return Packed(*self.native.sample(n, seeds, threads))
 
-    def kbest(self, k: int, threads: int) -> Packed:
-        """The k best configurations; D paths each."""
-        return self.native.kbest(k, threads)
-
-    def sample(self, n: int, seeds: Ints, threads: int) -> Packed:
-        """Random configurations, seeds (B, n); D paths each."""
-        return self.native.sample(n, seeds, threads)
-
-    def entropies(self, threads: int) -> Floats:
-        """(B,) entropies in nats."""
-        out = np.empty(len(self.offsets) - 1)
-        self.native.entropies(out, threads)
-        return out
-
-    def scores(self, steps: Ints, paths: Ints, owners: Ints) -> Floats:
-        """Score of packed configurations, D paths each; owners: the sequence of each."""
-        out = np.empty(len(owners))
-        self.native.scores(steps, paths, owners, out)
-        return out
-
-    def furthest(self, b: int) -> int:
-        """Positions of sequence b that some configuration can cover."""
-        return self.native.furthest(b)
+    @property
+    def randoms(self) -> int:
+        """A seed for each sequence."""
+        return len(self.offsets) - 1
 
 
 def parse(persist: Any, transit: Any, init: Any, end: Any, children: Any, offsets: Any) -> NestedCore:
@@ -348,9 +316,9 @@ def parse(persist: Any, transit: Any, init: Any, end: Any, children: Any, offset
                 array = np.concatenate([array, np.zeros((1, *shape))])
             parsed[name].append(array)
     masks = _masks(children, pairs)
-    known = (Constraints(),) * depth
+    known = Knowledge.nothing(cuts, depth)
     scores = {name: tuple(arrays) for name, arrays in parsed.items()}
-    return NestedCore(cuts, levels, scores["transit"], scores["init"], scores["end"], tuple(masks), known)
+    return NestedCore(cuts, known, levels, scores["transit"], scores["init"], scores["end"], tuple(masks))
 
 
 def _listed(name: str, value: Any, length: int | None) -> list[Any]:

@@ -32,8 +32,8 @@ class PatternAutomaton:
     """States, arcs and pattern lists of a set of label patterns; built once, shared by lattices.
 
     The states are the empty pattern, all labels and all proper prefixes of patterns; ``next(p, y)`` is the longest
-    suffix of ``p + (y,)`` among them. Building takes O(n log m + n_states n_labels) time, n symbols in all patterns and m
-    in the longest.
+    suffix of ``p + (y,)`` among them. Building takes O(n log m + n_states n_labels) time, n symbols in all patterns and
+    m in the longest.
 
     Parameters
     ----------

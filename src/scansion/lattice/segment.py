@@ -6,7 +6,6 @@ the sequence are ignored. A batch holds the rows of all sequences one after anot
 
 from __future__ import annotations
 
-import operator
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,10 +14,11 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
-from scansion.lattice.base import Batch, Lattice
+from scansion.data.knowledge import Knowledge
+from scansion.lattice.base import FlatBatch, FlatLattice
 from scansion.lattice.cores import PatternCore
 from scansion.lattice.patterns import automaton
-from scansion.segments import Segment
+from scansion.segments import Segment, checked_segments, segments_of
 
 __all__ = ["SegmentBatch", "SegmentLattice", "SegmentMarginals", "SegmentParts"]
 
@@ -89,7 +89,7 @@ class SegmentMarginals:
         return out
 
 
-class SegmentBatch(Batch[Segmentation, SegmentMarginals]):
+class SegmentBatch(FlatBatch[Segmentation, SegmentMarginals]):
     """Segment lattices of many sequences.
 
     Parameters
@@ -139,7 +139,7 @@ class SegmentBatch(Batch[Segmentation, SegmentMarginals]):
     @property
     def max_length(self) -> int:
         """Longest segment M."""
-        return self._core.max_length
+        return int(self._core.max_length)
 
     def marginals(self) -> SegmentMarginals:
         """Posteriors, rows of all sequences one after another; see `SegmentMarginals`."""
@@ -150,32 +150,14 @@ class SegmentBatch(Batch[Segmentation, SegmentMarginals]):
         self._possible(answer["log_partition"])
         return SegmentMarginals(core, self.n_jobs, answer)
 
-    def _config(self, steps: Ints) -> Segmentation:
-        return [Segment(u, v, y) for u, v, y in steps.tolist()]
+    def _config(self, levels: list[Ints]) -> Segmentation:
+        return segments_of(levels[0])
 
-    def _steps(self, config: Any, length: int, name: str) -> Ints:
-        try:
-            rows = [(operator.index(u), operator.index(v), operator.index(y)) for u, v, y in config]
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} must be a list of segments (start, stop, label), got {config!r}") from None
-        at = 0
-        for i, (u, v, y) in enumerate(rows):
-            if u != at or v <= u or v > length:
-                raise ValueError(
-                    f"{name}[{i}] = {(u, v, y)} must start at {at}, where the one before stops, and stop after it "
-                    f"within the length {length}"
-                )
-            if v - u > self._core.max_length:
-                raise ValueError(f"{name}[{i}] = {(u, v, y)} is longer than max_length {self._core.max_length}")
-            if not 0 <= y < self.n_labels:
-                raise ValueError(f"{name}[{i}] = {(u, v, y)}: label {y} is out of range 0..{self.n_labels - 1}")
-            at = v
-        if at != length:
-            raise ValueError(f"{name} covers positions 0..{at}, but the sequence has length {length}")
-        return np.array(rows, np.int64).reshape(-1, 3)
+    def _levels(self, config: Any, length: int, name: str) -> list[Ints]:
+        return [checked_segments(config, length, name, self.n_labels, self.max_length)]
 
 
-class SegmentLattice(Lattice[Segmentation, SegmentMarginals]):
+class SegmentLattice(FlatLattice[Segmentation, SegmentMarginals]):
     """A segment lattice: the distribution over segmentations of one sequence with given scores.
 
     A segmentation's score is the sum, over its segments [u, v) and the patterns z that equal the last |z| segment
@@ -231,13 +213,14 @@ class SegmentLattice(Lattice[Segmentation, SegmentMarginals]):
     @property
     def max_length(self) -> int:
         """Longest segment M."""
-        return self._batch._core.max_length
+        return int(self._batch._core.max_length)
 
 
 def _full(net: Any, offsets: Ints, values: Floats) -> PatternCore:
     if values.shape[1] == 0:
         raise ValueError(f"scores must allow segments of length 1 at least, got shape {values.shape}")
-    return PatternCore(net, offsets, values.shape[1], np.ones(len(net.patterns), np.bool_), full=values)
+    extent = np.ones(len(net.patterns), np.bool_)
+    return PatternCore(offsets, Knowledge.nothing(offsets), net, values.shape[1], extent, full=values)
 
 
 def _parts(patterns: Any, n_labels: int, max_length: int, given: SegmentParts, offsets: Any) -> PatternCore:

@@ -1,8 +1,9 @@
 """Estimators.
 
-`crf` chains, `semicrf` segments: `base` is what these two share, `flat` the features and weights under both;
-`hierarchical` segments inside segments, its features and weights in `nested`; `learner` fit and predict of all;
-`estimator` scikit-learn's rules; `files` reading models.
+`estimator` fit, questions and files of all; `flat_estimator` what `crf` (chains) and `semicrf` (segments) share,
+`hierarchical` segments inside segments. Below them: `inputs` encoded sequences; `select_flat`, `select_nested` which
+features there are; `weights` their layout; `flat_model`, `nested_model` from weights to lattices and objectives;
+`packing`, `files` model files.
 """
 
 from __future__ import annotations

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
 from scansion import _checks as checks
-from scansion.data import Targets, encode_labels
+from scansion._checks import Ints
 from scansion.models import engines
-from scansion.models.base import FlatEstimator
-from scansion.models.flat import Inputs, known_labels
-from scansion.models.learner import cut
+from scansion.models.estimator import Problem, cut
+from scansion.models.flat_estimator import FlatEstimator
+from scansion.models.inputs import Inputs
+from scansion.models.parameters import documented, parameter
 
 __all__ = ["CRF"]
 
 Self = TypeVar("Self")
 
 
+@documented
+@dataclass(repr=False, eq=False)
 class CRF(FlatEstimator):
     """Linear-chain conditional random field of any order.
 
@@ -28,52 +31,11 @@ class CRF(FlatEstimator):
 
     Parameters
     ----------
-    order : int
-        Longest label dependency: always-on features of the label patterns of length 2 .. order + 1 seen in training.
-    algorithm : {"lbfgs", "l2sgd", "asgd", "mm", "ap", "pa"}
-        L-BFGS (OWL-QN with c1 > 0), stochastic gradient, the same averaged, max-margin, averaged perceptron,
-        passive-aggressive.
-    c1, c2 : float, or sequence of float
-        Strength of the penalties ``c1 |w|_1`` and ``c2 |w|^2``; a sequence gives one per order (the last goes on).
-    max_iterations : int or None
-        Iterations, or passes over the data; None: until converged (at most 1000 passes of l2sgd, asgd, mm, 100 of ap
-        and pa).
-    min_freq : float, or sequence of float
-        Features whose summed values in training are below it are left out; a sequence gives one per order.
-    all_possible_states, all_possible_transitions : bool
-        Also features (attribute, label), (label, label) that do not occur in training.
-    patterns : sequence of label tuples, optional
-        The label patterns to follow in place of those seen; `BOS` allowed first, `EOS` last.
-    attribute_orders : dict prefix -> order or orders, optional
-        Attributes whose name starts with the prefix go with label patterns of these orders; others with single labels
-        (order 0). The longest prefix wins.
-    bias_order : int, optional
-        Longest dependency of always-on features; longer patterns, up to `order`, live only where an attribute tied to
-        them fires, and cost nothing elsewhere (variable order, paper 002). None: all patterns have one.
-    grow : int or dict, optional
-        Choose patterns on demand: start from order 1 and add the extensions with the largest expected gain, at most so
-        many, of order up to `order`. A dict may have budget, rounds, iterations: see `scansion.models.growth`.
-    engine : {"auto", "automaton", "sum-difference"}
-        How log-likelihoods are summed and best labels found: the results are equal. Automaton: states x labels per
-        position; Sum-Difference (paper 002): patterns alive there. "auto" counts operations; first-order chains have a
-        kernel of their own.
-    n_jobs : int
-        Threads, -1 for all processors; results do not depend on it.
-    random_state : int, optional
-        Seed of the online algorithms and of `sample`.
-    verbose : bool
-        Progress on standard error.
-    warm_start : bool
-        Start from the weights of the last fit.
-    patience : int
-        With development data: iterations without a better score before training stops.
-    num_memories, epsilon, period, delta, linesearch, max_linesearch, calibration_eta, calibration_rate, \
-calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c, error_sensitive, averaging
-        As in CRFsuite.
+    {parameters}
 
     Attributes
     ----------
-    classes_, attributes_, state_features_, transition_features_, pattern_features_, patterns_, size_
+    classes_, attributes_, state_features_, transition_features_, pattern_features_, patterns_, levels_, size_
         What was learnt.
     training_log_ : list of dict
         iteration, loss, gradient_norm, active, dev_score, seconds.
@@ -92,93 +54,34 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
     [['D', 'N']]
     """
 
-    _segments = False
-    _kind = "crf"
-    growth_log_: list[dict[str, Any]]
+    _: KW_ONLY
+    bias_order: int | None = parameter(
+        None,
+        "int, optional",
+        "Longest dependency of always-on features; longer patterns, up to `order`, live only where an attribute "
+        "tied to them fires, and cost nothing elsewhere (variable order, paper 002). None: all patterns have one.",
+    )
+    grow: Any = parameter(
+        None,
+        "int or dict, optional",
+        "Choose patterns on demand: start from order 1 and add the extensions with the largest expected gain, at "
+        "most so many, of order up to `order`. A dict may have budget, rounds, iterations: see "
+        "`scansion.models.growth`.",
+    )
+    engine: Literal["auto", "automaton", "sum-difference"] = parameter(
+        "auto",
+        '{"auto", "automaton", "sum-difference"}',
+        "How log-likelihoods are summed and best labels found: the results are equal. Automaton: states x labels "
+        'per position; Sum-Difference (paper 002): patterns alive there. "auto" counts operations; first-order '
+        "chains have a kernel of their own.",
+    )
 
-    def __init__(
-        self,
-        order: int = 1,
-        *,
-        algorithm: str = "lbfgs",
-        c1: Any = 0.0,
-        c2: Any = 1.0,
-        max_iterations: int | None = None,
-        min_freq: Any = 0.0,
-        all_possible_states: bool = False,
-        all_possible_transitions: bool = False,
-        patterns: Any = None,
-        attribute_orders: Mapping[str, Any] | None = None,
-        bias_order: int | None = None,
-        grow: Any = None,
-        engine: str = "auto",
-        num_memories: int = 6,
-        epsilon: float = 1e-5,
-        period: int = 10,
-        delta: float = 1e-5,
-        linesearch: str = "MoreThuente",
-        max_linesearch: int = 20,
-        calibration_eta: float = 0.1,
-        calibration_rate: float = 2.0,
-        calibration_samples: int = 1000,
-        calibration_candidates: int = 10,
-        calibration_max_trials: int = 20,
-        pa_type: int = 1,
-        c: float = 1.0,
-        error_sensitive: bool = True,
-        averaging: bool = True,
-        n_jobs: int | None = 1,
-        random_state: int | None = None,
-        verbose: bool = False,
-        warm_start: bool = False,
-        patience: int = 10,
-    ) -> None:
-        self.order = order
-        self.algorithm = algorithm
-        self.c1 = c1
-        self.c2 = c2
-        self.max_iterations = max_iterations
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.patterns = patterns
-        self.attribute_orders = attribute_orders
-        self.bias_order = bias_order
-        self.grow = grow
-        self.engine = engine
-        self.num_memories = num_memories
-        self.epsilon = epsilon
-        self.period = period
-        self.delta = delta
-        self.linesearch = linesearch
-        self.max_linesearch = max_linesearch
-        self.calibration_eta = calibration_eta
-        self.calibration_rate = calibration_rate
-        self.calibration_samples = calibration_samples
-        self.calibration_candidates = calibration_candidates
-        self.calibration_max_trials = calibration_max_trials
-        self.pa_type = pa_type
-        self.c = c
-        self.error_sensitive = error_sensitive
-        self.averaging = averaging
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.warm_start = warm_start
-        self.patience = patience
-
-    attribute_parts = None
-
-    def _targets(
-        self, y: Any, lengths: Any, labels: list[Any] | None, max_length: int | None, extend: bool = False
-    ) -> tuple[Targets, list[Any]]:
-        return encode_labels(y, lengths, labels, extend=extend)
-
-    def _check(self) -> None:
-        engines.check(self.engine)
+    growth_log_: ClassVar[list[dict[str, Any]]]
+    _segments: ClassVar[bool] = False
+    _kind: ClassVar[str] = "crf"
 
     def fit(self: Self, X: Any, y: Any, *, sample_weight: Any = None, X_dev: Any = None, y_dev: Any = None) -> Self:
-        """Learn the weights; see `Learner.fit`. With `grow`, choose the patterns on the way."""
+        """Learn the weights; with `grow`, choose the patterns on the way. Parameters as in `Estimator.fit`."""
         assert isinstance(self, CRF)
         if self.grow is None:
             vars(self).pop("growth_log_", None)
@@ -189,28 +92,38 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
             grow(self, X, y, sample_weight, X_dev, y_dev)
         return self
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        model, objective, informed = super()._problem(X, y, sample_weight)
+    def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
+        """As of all estimators; the objective uses the engine that was chosen."""
+        engines.check(self.engine)
+        model, objective = super().problem(X, y, sample_weight)
         if engines.resolve(self.engine, model) == "sum-difference":
-            objective.use_sum_difference()
-        return model, objective, informed
+            objective.native.use_sum_difference()  # type: ignore[attr-defined]
+        return Problem(model, objective)
 
     @property
     def engine_(self) -> str:
         """The engine of the fitted model."""
         return engines.resolve(self.engine, self._model)
 
-    def _best(self, inputs: Inputs, known: Any = None) -> Any:
+    def _best(self, inputs: Inputs, constraints: Any = None) -> Ints:
         """(N,) best labels, by number."""
         if self.engine_ == "sum-difference":
-            held = None if known is None else self._held(known, inputs)
+            held = None if constraints is None else self._held(constraints, inputs)
             best = engines.best_labels(self._model, inputs, held, checks.jobs(self.n_jobs))
             if (best >= 0).all():
                 return best
-        return np.concatenate([np.zeros(0, np.int64), *self._ask(inputs, lambda b: [b.best_labels()], known)])
+        return np.concatenate([np.zeros(0, np.int64), *self.ask(inputs, lambda b: [b.best_labels()], constraints)])
 
     def predict(self, X: Any, constraints: Any = None) -> list[Any]:
-        """The most probable labels of each sequence; see `Learner.predict`."""
+        """The most probable labels of each sequence.
+
+        Parameters
+        ----------
+        X : as in fit
+            Attributes that did not occur in training are ignored.
+        constraints : iterable, optional
+            What is known of each sequence, in the form of y in fit: the answer agrees with it.
+        """
         inputs = self._inputs(X)
         names = np.empty(self._model.n_labels, object)
         names[:] = self._model.labels  # labels may be tuples, which np.array would spread
@@ -227,10 +140,8 @@ calibration_samples, calibration_candidates, calibration_max_trials, pa_type, c,
         not know may occur in y: they are never predicted.
         """
         inputs = self._inputs(X)
-        targets, labels = self._targets(y, inputs.data.lengths, self._model.labels, None, extend=True)
-        allowed = known_labels(targets, len(labels))
-        told = ~allowed.all(axis=1) | (targets.labels >= 0)
-        if not told.any():
+        known, (labels,) = self._known(y, inputs, extend=True)
+        share = known.level.accuracy(self._best(inputs), len(labels))
+        if np.isnan(share):
             raise ValueError("y holds no label at all: there is nothing to compare with")
-        guess = self._best(inputs)
-        return float(allowed[np.arange(len(guess)), guess][told].mean())
+        return share

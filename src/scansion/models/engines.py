@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from scansion import _core
-from scansion.lattice.constraints import Constraints
-from scansion.models.flat import FlatModel, Inputs, native_data
+from scansion._checks import Ints
+from scansion.data import Knowledge
+from scansion.models.flat_model import FlatModel
+from scansion.models.inputs import Inputs
 
 __all__ = ["ENGINES", "best_labels", "check", "resolve"]
 
@@ -41,15 +42,13 @@ def resolve(engine: str, model: FlatModel) -> str:
     return "sum-difference" if patterns < arcs else "automaton"
 
 
-def best_labels(model: FlatModel, inputs: Inputs, held: Constraints | None, n_jobs: int) -> npt.NDArray[np.int32]:
+def best_labels(model: FlatModel, inputs: Inputs, held: Knowledge | None, n_jobs: int) -> Ints:
     """(N,) best labels by algorithms 4 and 5 of paper 002; a sequence that begins with -1 is impossible."""
     n = inputs.data.n_tokens
-    allowed = None
-    if held is not None and held.allowed is not None:
-        allowed = np.ascontiguousarray(held.allowed).view(np.uint8)
-    nothing = np.zeros(len(inputs.data), np.uint8)
+    allowed = None if held is None else held.level.bytes(model.n_labels)
+    nothing = np.zeros(len(inputs), np.uint8)
     labels = np.full(n, -1, np.int32)
-    objective = _core.FlatObjective(model.native, native_data(inputs), labels, None, nothing, allowed, None, None, None)
+    objective = _core.FlatObjective(model.native, inputs.native, labels, None, nothing, allowed, None, None, None)
     out = np.zeros(n, np.int32)
     objective.decode(model.weights, allowed is not None, out, n_jobs)
-    return out
+    return out.astype(np.int64)

@@ -1,22 +1,43 @@
-"""What all estimators share: parameters by keyword, and scikit-learn's rules.
+"""What all estimators share: fit, questions to the lattices of sequences, files, scikit-learn's rules.
 
+A kind of model adds its parameters and their checked form (`_selection`, see `scansion.models.select_flat` and
+`select_nested`: how y is read, which features there are), how configurations become answers, and its own attributes.
 scikit-learn is not imported here: its conventions are kept (no logic in ``__init__``, fitted attributes end in ``_``)
 and its tags and exceptions are used when it is there already.
 """
 
 from __future__ import annotations
 
-import inspect
+import math
 import os
 import sys
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
+import numpy as np
+
+from scansion import _checks as checks
+from scansion import model_file
+from scansion._checks import Floats, Ints
+from scansion.data import Knowledge, encode
+from scansion.features.spans import readable, span_attributes
+from scansion.formats.reading import Reading
+from scansion.models.inputs import Inputs
+from scansion.models.packing import json_value, pack, storable
+from scansion.models.parameters import CheckedSettings, Settings, seed, strengths
+from scansion.models.weights import Feature, Level, Model, carry_over
+
+if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.display import Page
+    from scansion.lattice.base import Lattice
+    from scansion.training.learn import Development
+    from scansion.training.objective import Objective
 
-__all__ = ["Estimator", "NotFittedError", "not_fitted"]
+__all__ = ["Estimator", "NotFittedError", "Problem", "cut", "not_fitted"]
 
 Self = TypeVar("Self")
+
+_TOKENS_AT_ONCE = 100_000
 
 
 class NotFittedError(ValueError, AttributeError):
@@ -35,34 +56,363 @@ def not_fitted(message: str) -> NotFittedError:
     return both(message)
 
 
-class Estimator:
-    """Parameters by keyword, as scikit-learn's clone, Pipeline and GridSearchCV expect them."""
+class Problem(NamedTuple):
+    """What learning starts from: the model with its first weights, and the objective on the training data."""
+
+    model: Any
+    objective: Objective
+
+
+class Estimator(Settings):
+    """Fit, questions and files of all estimators."""
+
+    _kind: ClassVar[str]
+    model_: Any
+    training_log_: list[dict[str, Any]]
+    loss_: float
+    message_: str
+    n_iter_: int
+    reading_: Reading | None = None  # how files become X and y, where the command trained the model
+
+    # ---- what the kinds differ in ------------------------------------------------------------------------------
+
+    def _selection(self) -> Any:
+        """The parameters that choose labels and features, checked."""
+        raise NotImplementedError
+
+    def _strength(self, name: str) -> float | Floats:
+        """c1 or c2, checked."""
+        return strengths(name, getattr(self, name))
+
+    def _named(self, config: Any) -> Any:
+        """A configuration with the labels' names."""
+        raise NotImplementedError
+
+    def _answers(self, batch: Any) -> list[Any]:
+        """The best configurations of a batch, by name."""
+        return [self._named(config) for config in batch.viterbi()[0]]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Quality of the predictions; higher is better."""
+        raise NotImplementedError
 
     @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+    def _unpacked(cls, stored: model_file.ModelFile) -> Model:
+        """The model that a file holds; ModelFileError if the pieces do not fit."""
+        raise NotImplementedError
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters given to the constructor."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
+    # ---- fit ---------------------------------------------------------------------------------------------------
 
-    def set_params(self: Self, **params: Any) -> Self:
-        """Change parameters; returns the estimator."""
+    def fit(self: Self, X: Any, y: Any, *, sample_weight: Any = None, X_dev: Any = None, y_dev: Any = None) -> Self:
+        """Learn the weights.
+
+        Parameters
+        ----------
+        X : iterable of sequences, or Dataset
+            A sequence is a list of tokens (dicts, or lists or sets of strings: python-crfsuite's item rules), a 2-D
+            array or a SciPy sparse matrix (rows are tokens).
+        y : iterable
+            One target per sequence. An unknown label is None, one of several a set; None in place of a target: nothing
+            is known of the sequence, and it contributes nothing.
+        sample_weight : (B,), optional
+            Weight of each sequence, >= 0.
+        X_dev, y_dev : optional
+            Development data: `score` on them is logged at each iteration; training stops when it has not risen for
+            `patience` iterations, and the best weights are kept.
+
+        Notes
+        -----
+        The first Ctrl-C ends training, and the model has the weights of the last iteration.
+        """
+        from scansion.training.learn import learn
+        from scansion.training.progress import Progress
+
         assert isinstance(self, Estimator)
-        valid = self._parameter_names()
-        for name in params:
-            if name not in valid:
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(valid)}")
-        for name, value in params.items():
-            setattr(self, name, value)
+        settings = self.settings()
+        if (X_dev is None) != (y_dev is None):
+            raise ValueError("X_dev and y_dev must be given together")
+        model, objective = self.problem(X, y, sample_weight)
+        settings.c1, settings.c2 = model.by_weight(settings.c1), model.by_weight(settings.c2)
+        progress = Progress(self.verbose, settings.max_iterations)
+        learnt = learn(objective, model.weights, settings, self._development(model, X_dev, y_dev), progress)
+        progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
+        self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
         return self
 
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        changed = (
-            f"{name}={value!r}" for name, value in self.get_params().items() if not _same(value, defaults[name].default)
+    def settings(self) -> CheckedSettings:
+        """The parameters of learning, checked; ValueError says what is wrong with one, also of the others."""
+        self._selection()
+        return self.checked(self._strength("c1"), self._strength("c2"))
+
+    def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
+        """From data to what an optimiser takes: encode X and y, choose the features, carry old weights over."""
+        selection = self._selection()
+        old: Any = getattr(self, "model_", None) if self.warm_start else None
+        before = None if old is None else [level.labels for level in old.levels]
+        if old is not None and [level.name for level in old.levels] != list(selection.names):
+            raise ValueError(f"warm_start needs the levels of the last fit, {[level.name for level in old.levels]}")
+        X = readable(X) if any(selection.functions) else X
+        data = encode(X, None if old is None else old.vocabulary.copy())
+        if len(data) == 0:
+            raise ValueError("X is empty: there is nothing to learn from")
+        weight = _sequence_weights(sample_weight, len(data))
+        known, labels = selection.encode(y, data.lengths, before, selection.bounds(), extend=True)
+        levels = selection.levels(labels, known, old)
+        inputs = Inputs(data, self._spans(X, selection, levels, frozen=False))
+        model = selection.select(inputs, known, levels, data.vocabulary)
+        if old is not None:
+            carry_over(old, model)
+        objective = model.objective(inputs, known, weight)
+        model.check_known(objective, known)
+        self._check_partial(model, inputs, known)
+        return Problem(model, objective)
+
+    def _check_partial(self, model: Any, inputs: Inputs, known: Knowledge) -> None:
+        """Raise if the model excludes what is known of a sequence in part."""
+        some = np.flatnonzero(known.known & ~known.complete)
+        if not model.bounded or not some.size:
+            return
+        held, first = model.held(known.take(some)), 0
+        for rows, part in inputs.take(some).blocks(self._tokens_at_once(model)):
+            batch = model.batch(part, checks.jobs(self.n_jobs))
+            _check_possible(model, batch.under(held.rows(rows, batch.offsets)), some[first:], "y")
+            first += len(batch)
+
+    @staticmethod
+    def _spans(X: Any, selection: Any, levels: list[Level], frozen: bool) -> tuple[Any, ...]:
+        """Attributes of spans, by level."""
+        found = []
+        for functions, level in zip(selection.functions, levels, strict=True):
+            used = level.max_length is not None and (len(level.span_vocabulary) > 0 if frozen else bool(functions))
+            if frozen and used and not functions:
+                where = f" of level {level.name!r}" if len(levels) > 1 else ""
+                raise ValueError(
+                    f"the model was trained with segment_features{where}: set this parameter to the same functions"
+                )
+            longest = level.max_length or 1
+            found.append(span_attributes(X, functions, level.span_vocabulary, longest, frozen) if used else None)
+        return tuple(found)
+
+    def _development(self, model: Any, X_dev: Any, y_dev: Any) -> Development:
+        from scansion.training.learn import Development
+
+        if X_dev is None:
+            return Development()
+        probe = type(self)(**self.get_params())
+        probe.model_ = model
+        inputs, targets = probe._inputs(X_dev), list(y_dev)
+
+        def score(weights: Floats) -> float:
+            probe.model_ = model.weighted(weights)
+            return float(probe.score(inputs, targets))
+
+        return Development(score, self.patience)
+
+    def _finish(self, model: Any, log: list[dict[str, Any]], loss: float, message: str) -> None:
+        self.model_ = model
+        self.training_log_ = log
+        self.loss_ = loss
+        self.message_ = message
+        self.n_iter_ = len(log)
+
+    # ---- questions ---------------------------------------------------------------------------------------------
+
+    @property
+    def _model(self) -> Any:
+        try:
+            return self.model_
+        except AttributeError:
+            raise not_fitted(f"this {type(self).__name__} is not fitted yet: call fit first") from None
+
+    @property
+    def levels_(self) -> list[Level]:
+        """The levels, the top level first, each with `name`, `labels` and `max_length`; CRF and SemiCRF have one."""
+        return list(self._model.levels)
+
+    @property
+    def segments_(self) -> bool:
+        """Whether answers are segments, level by level, and not labels, one a token."""
+        return bool(self._model.segments)
+
+    def by_level(self, told: Any) -> list[Any]:
+        """What the estimator tells of all levels, one entry for each of `levels_`.
+
+        Parameters
+        ----------
+        told : an answer of `predict` or `predict_marginals`, or `classes_`, `strongest_features()`, `length_counts_`
+        """
+        return [told]
+
+    def _inputs(self, X: Any) -> Inputs:
+        """X as the model takes it; what was made here before stays as it is."""
+        if isinstance(X, Inputs):
+            return X
+        model, selection = self._model, self._selection()
+        X = readable(X) if any(selection.functions) else X
+        data = encode(X, model.vocabulary, frozen=True)
+        return Inputs(data, self._spans(X, selection, model.levels, frozen=True))
+
+    def _known(self, y: Any, inputs: Inputs, extend: bool = False) -> tuple[Knowledge, list[list[Any]]]:
+        """What y says, and all labels. extend: unknown labels and segments that are too long are no errors."""
+        if isinstance(y, Knowledge):
+            return y, [level.labels for level in self._model.levels]
+        levels = self._model.levels
+        bounds = [level.max_length if level.max_length == 1 or not extend else None for level in levels]
+        labels = [level.labels for level in levels]
+        found: tuple[Knowledge, list[list[Any]]] = self._selection().encode(
+            y, inputs.data.lengths, labels, bounds, extend=extend
         )
-        return f"{type(self).__name__}({', '.join(changed)})"
+        return found
+
+    def _held(self, constraints: Any, inputs: Inputs) -> Knowledge:
+        """What is known, in the form of y, as the lattices hold it."""
+        known, _ = self._known(constraints, inputs)
+        if known.trajectories is not None:
+            b = int(np.argmax(np.diff(known.trajectories[0]) > 0))
+            raise ValueError(f"constraints[{b}] is a Trajectory: ask lattice(x).compressed().lattice(trajectory)")
+        held: Knowledge = self._model.held(known)
+        return held
+
+    @staticmethod
+    def _tokens_at_once(model: Any) -> int:
+        """Tokens whose lattices are made together."""
+        return int(min(_TOKENS_AT_ONCE, model.tokens_at_once()))
+
+    def ask(self, X: Any, question: Callable[[Any], list[Any]], constraints: Any = None) -> list[Any]:
+        """The answers to a question put to the lattices of X, some sequences at a time.
+
+        constraints: what is known of the sequences, in the form of y.
+        """
+        model, n_jobs = self._model, checks.jobs(self.n_jobs)
+        inputs = self._inputs(X)
+        held = None if constraints is None else self._held(constraints, inputs)
+        answers: list[Any] = []
+        first = 0
+        for rows, part in inputs.blocks(self._tokens_at_once(model)):
+            batch = model.batch(part, n_jobs)
+            if held is not None:
+                batch = batch.under(held.rows(rows, batch.offsets))
+            try:
+                answers.extend(question(batch))
+            except ValueError:
+                numbers = np.arange(first, first + len(batch))
+                _check_possible(model, batch, numbers, "constraints" if constraints is not None else "X")
+                raise
+            first += len(batch)
+        return answers
+
+    def predict(self, X: Any, constraints: Any = None) -> list[Any]:
+        """The most probable configuration of each sequence.
+
+        Parameters
+        ----------
+        X : as in fit
+            Attributes that did not occur in training are ignored.
+        constraints : iterable, optional
+            What is known of each sequence, in the form of y in fit: the answer agrees with it.
+        """
+        return self.ask(X, self._answers, constraints)
+
+    def predict_single(self, x: Any) -> Any:
+        """The most probable configuration of one sequence."""
+        return self.predict([x])[0]
+
+    def predict_kbest(self, X: Any, k: int, constraints: Any = None) -> list[list[tuple[Any, float]]]:
+        """The k most probable configurations of each sequence with their log probabilities, best first."""
+
+        def best(batch: Any) -> list[list[tuple[Any, float]]]:
+            return [
+                [(self._named(config), score - log_z) for config, score in found]
+                for log_z, found in zip(batch.log_partition().tolist(), batch.kbest(k), strict=True)
+            ]
+
+        return self.ask(X, best, constraints)
+
+    def level_marginals(self, X: Any, constraints: Any = None) -> list[Floats]:
+        """Label probabilities (N, L) of all tokens, one array for each of `levels_`."""
+
+        def tables(batch: Any) -> list[Any]:
+            found = batch.marginals().labels
+            return [[found] if isinstance(found, np.ndarray) else found[1:]]  # without the root
+
+        blocks = [[np.zeros((0, level.size)) for level in self.levels_], *self.ask(X, tables, constraints)]
+        return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
+    def sample(self, X: Any, n: int = 1, random_state: Any = None) -> list[list[Any]]:
+        """Draw n configurations of each sequence from the model's distribution.
+
+        Parameters
+        ----------
+        X : as in predict
+        n : int
+        random_state : int, numpy Generator or RandomState, optional
+            The parameter `random_state` of the estimator unless given; None: other draws at each call.
+        """
+        chosen = self.random_state if random_state is None else random_state
+        rng = checks.generator(chosen if isinstance(chosen, np.random.Generator) or chosen is None else seed(chosen))
+        return self.ask(X, lambda batch: [[self._named(c) for c in drawn] for drawn in batch.sample(n, rng)])
+
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Log probability of what y says, summed over the sequences; what is unknown is summed out."""
+
+        def differences(batch: Any) -> list[float]:
+            free = batch.under(Knowledge.nothing(batch.offsets, len(batch._core.known.levels)))
+            return [float((batch.log_partition() - free.log_partition()).sum())]
+
+        return float(sum(self.ask(X, differences, y)))
+
+    def lattices(self, X: Any, constraints: Any = None) -> Any:
+        """The lattices of all sequences as one batch: arrays in place of dicts and lists.
+
+        Labels are indices of ``classes_``. Of `CRF` and `SemiCRF`, patterns are those of ``classes_`` followed by
+        ``patterns_`` (and by forbidden ones); a first-order CRF's lattices have unary and transition scores, others a
+        score for each position and pattern. Of `HierarchicalCRF`, level 0 is the root, with one state; level k + 1 is
+        the k-th of `levels`.
+        """
+        inputs = self._inputs(X)
+        model = self._model
+        batch = model.lattices(inputs, checks.jobs(self.n_jobs))
+        if constraints is not None:
+            batch = batch.under(self._held(constraints, inputs))
+            _check_possible(model, batch, np.arange(len(batch)), "constraints")
+        return batch
+
+    def lattice(self, x: Any) -> Lattice[Any, Any]:
+        """The lattice of one sequence; see `lattices`."""
+        lattice: Lattice[Any, Any] = self.lattices([x])[0]
+        return lattice
+
+    # ---- what was learnt ---------------------------------------------------------------------------------------
+
+    @property
+    def attributes_(self) -> list[str]:
+        """Names of the token attributes that have a feature with a weight other than 0, sorted."""
+        return sorted({row for block, row, _, _ in self._model.named_features() if block.tokens})
+
+    @property
+    def size_(self) -> int:
+        """Number of weights other than 0."""
+        return int(np.count_nonzero(self._model.weights))
+
+    def level_features(self, single: bool = True) -> Iterator[Feature]:
+        """The features with a weight other than 0, by the numbers of their levels; single: also those of one label."""
+        model = self._model
+        for block, row, column, w in model.named_features():
+            if single or len(column) > 1:
+                attribute = None if block.always else model.feature_name(block.part, row)
+                parent, labels = model.clique(block, column)
+                yield Feature(block.level, parent, labels, attribute, w)
+
+    def _strongest(self, level: int, top: int) -> dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]:
+        """Label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first."""
+        model = self._model
+        found = model.strongest_features(level, checks.count("top", top, 0))
+
+        def named(ranked: Any) -> list[tuple[str, float]]:
+            return [(model.feature_name(part, name), w) for part, name, w in ranked]
+
+        labels = model.levels[level].labels
+        return {label: (named(for_it), named(against)) for label, (for_it, against) in zip(labels, found, strict=True)}
 
     def report(self, path: str | os.PathLike[str] | None = None, top: int = 20) -> Page:
         """What was learnt, as one self-contained page: the strongest features of each label, transitions, lengths.
@@ -90,6 +440,37 @@ class Estimator:
         """A short report for notebooks; nothing before fit, where the plain form serves."""
         return self.report(top=5)._repr_html_() if self.__sklearn_is_fitted__() else None
 
+    # ---- files -------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file: safetensors with JSON metadata (docs/model-file.md), without weights of 0.
+
+        Parameters that JSON does not hold, functions above all, are left out; see `scansion.load`.
+        """
+        arrays, metadata = pack(self._model)
+        metadata["parameters"] = {k: json_value(v) for k, v in self.get_params().items() if storable(v)}
+        metadata["loss"] = self.loss_ if math.isfinite(self.loss_) else None
+        metadata["message"] = self.message_
+        if self.reading_ is not None:
+            metadata["reading"] = self.reading_.to_json()
+        model_file.write(path, self._kind, metadata, arrays)
+
+    @classmethod
+    def _from_file(cls: type[Self], stored: model_file.ModelFile) -> Self:
+        assert issubclass(cls, Estimator)
+        model = cls._unpacked(stored)
+        parameters, loss, message = (stored.metadata.get(name) for name in ("parameters", "loss", "message"))
+        valid = cls._parameter_names()
+        if not isinstance(parameters, dict) or not set(parameters) <= set(valid):
+            raise model_file.ModelFileError(f"the model file has parameters that {cls.__name__} does not have")
+        estimator = cls(**parameters)
+        value = loss if isinstance(loss, float) else math.nan
+        estimator._finish(model, [], value, str(message))
+        estimator.reading_ = _stored_reading(stored)
+        return estimator
+
+    # ---- scikit-learn ------------------------------------------------------------------------------------------
+
     def __sklearn_tags__(self) -> Any:
         """Tags for scikit-learn: no estimator type, ragged lists in, targets needed."""
         from sklearn.utils import InputTags, Tags, TargetTags
@@ -108,8 +489,37 @@ class Estimator:
         return hasattr(self, "model_")
 
 
-def _same(a: Any, b: Any) -> bool:
+def _check_possible(model: Any, batch: Any, numbers: Ints, name: str) -> None:
+    """Raise if nothing is possible for a sequence; numbers (B,) of the sequences in what has this name."""
+    dead = np.flatnonzero(batch._core.log_partitions(batch.n_jobs) == -np.inf)
+    if dead.size:
+        b = int(dead[0])
+        raise ValueError(f"{name}[{numbers[b]}] {model.no_configuration.format(furthest=batch._core.furthest(b))}")
+
+
+def _stored_reading(stored: model_file.ModelFile) -> Reading | None:
+    """How files are to be read for a model, if its file tells."""
+    told = stored.metadata.get("reading")
+    if told is None:
+        return None
     try:
-        return bool(a is b or a == b)
-    except (ValueError, TypeError):
-        return False
+        return Reading.from_json(told)
+    except ValueError as error:
+        raise model_file.ModelFileError(f"the model file does not fit together: {error}. Save it again.") from error
+
+
+def _sequence_weights(sample_weight: Any, n: int) -> Floats | None:
+    """`sample_weight` as (n,) numbers >= 0, or None."""
+    if sample_weight is None:
+        return None
+    weight = checks.scores("sample_weight", sample_weight, (n,))
+    if (weight < 0).any():
+        b = int(np.argmax(weight < 0))
+        raise ValueError(f"sample_weight[{b}] = {weight[b]} must not be negative")
+    return weight
+
+
+def cut(rows: list[Any], offsets: Any) -> list[list[Any]]:
+    """Rows of all sequences as one list for each."""
+    cuts = offsets.tolist()
+    return [rows[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]

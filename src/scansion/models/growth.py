@@ -22,8 +22,8 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion.data import Dataset, encode
-from scansion.models.build import _seen_patterns
-from scansion.models.flat import FlatModel
+from scansion.models.flat_model import FlatModel
+from scansion.models.select_flat import seen_patterns
 
 if TYPE_CHECKING:
     from scansion.models.crf import CRF
@@ -51,9 +51,9 @@ def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -
         raise ValueError("X_dev and y_dev must be given together")
     data = X if isinstance(X, Dataset) else encode(X)
     y = list(y)
-    targets, labels = crf._targets(y, data.lengths, None, 1, extend=True)
-    least = crf._rules().least
-    names = [tuple(labels[i] for i in pattern) for pattern in _seen_patterns(targets, data.offsets, crf.order, least)]
+    selection = crf._selection()
+    known, (labels,) = selection.encode(y, data.lengths, None, [1], extend=True)
+    names = [tuple(labels[i] for i in p) for p in seen_patterns(known, crf.order, selection.least)]
     chosen = [p for p in names if len(p) == 2]
     pool = [p for p in names if len(p) > 2]
     step = -(-plan["budget"] // plan["rounds"])
@@ -85,7 +85,7 @@ def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -
     final.fit(data, y, sample_weight=sample_weight, X_dev=X_dev, y_dev=y_dev)
     for name in ("model_", "training_log_", "loss_", "message_", "n_iter_"):
         setattr(crf, name, getattr(final, name))
-    crf.growth_log_ = log
+    vars(crf)["growth_log_"] = log
 
 
 def _with(crf: CRF, patterns: list[Any], model: FlatModel | None, **changes: Any) -> CRF:
@@ -101,7 +101,7 @@ def _gains(probe: CRF, data: Dataset, y: Any, sample_weight: Any, candidates: li
     """Expected gain of each candidate, which the probe has as patterns of weight 0."""
     if not candidates:
         return {}
-    model, objective, _ = probe._problem(data, y, sample_weight)
+    model, objective = probe.problem(data, y, sample_weight)
     gradient = np.empty(model.n_weights)
     objective.log_loss(model.weights, gradient, checks.jobs(probe.n_jobs))
     observed = _observed(set(candidates), y, sample_weight)

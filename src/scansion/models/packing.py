@@ -1,31 +1,27 @@
-"""Flat models as named arrays and JSON metadata, the contents of their files (docs/model-file.md).
+"""Models as named arrays and JSON metadata, the contents of their files (docs/model-file.md).
 
-Features whose weight is 0, and attributes that are left with none, are not kept.
+Features of attributes whose weight is 0, and attributes that are left with none, are not kept. What is read is checked
+piece by piece: nothing in a file is trusted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from scansion import _checks as checks
+from scansion._checks import Bools, Ints
 from scansion.data import Vocabulary
-from scansion.model_file import ModelFileError
-from scansion.models.flat import PARTS, FlatModel, Table
+from scansion.model_file import ModelFile, ModelFileError
+from scansion.models.weights import Block, Level, row_offsets
 
-__all__ = ["check_labels", "json_value", "pack", "storable", "unpack"]
+__all__ = ["json_value", "pack", "storable", "unpack"]
 
-
-def check_labels(labels: Any) -> None:
-    """Raise unless labels can stand in a file and come back equal."""
-    for y in labels:
-        if not isinstance(y, (str, int)) or isinstance(y, bool):
-            raise TypeError(
-                f"only str and int labels can be saved, got {y!r} of type {type(y).__name__}: convert the labels"
-            )
+_LAYOUT = 2
+_LARGEST = 1e100  # a weight whose scores the lattices take
 
 
 def storable(value: Any) -> bool:
@@ -48,127 +44,180 @@ def json_value(value: Any) -> Any:
     return {k: json_value(v) for k, v in value.items()} if isinstance(value, Mapping) else value
 
 
-def pack(model: FlatModel) -> tuple[dict[str, Any], dict[str, Any]]:
+# ---- writing -------------------------------------------------------------------------------------------------------
+
+
+def pack(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A model as arrays and metadata."""
-    check_labels(model.labels)
-    longer = model.patterns[model.n_labels :]
-    arrays: dict[str, Any] = {
-        "patterns.symbols": np.array([y for p in longer for y in p], np.int32),
-        "patterns.offsets": np.concatenate([[0], np.cumsum([len(p) for p in longer])]).astype(np.int64),
-        "basis": model.basis,
-    }
-    weights = {name: model.weights[at : at + size] for name, at, size in model.blocks()}
-    parts = [part for part in PARTS if part in model.tables]
-    for title, vocabulary, tables in (
-        ("attributes", model.vocabulary, {part: model.tables[part] for part in parts}),
-        ("cell_attributes", model.cell_vocabulary, {"cells": model.cell_table}),
-    ):
-        kept = {}
-        used = np.zeros(len(vocabulary), np.bool_)
-        for name, (rows, pattern) in tables.items():
-            keep = weights[name] != 0
-            attribute = np.repeat(np.arange(len(rows) - 1), np.diff(rows))[keep]
-            used[attribute] = True
-            kept[name] = attribute, pattern[keep], weights[name][keep]
-        number = np.cumsum(used) - 1
-        for name, (attribute, pattern, values) in kept.items():
-            counts = np.bincount(number[attribute], minlength=int(used.sum()))
-            arrays[f"{name}.rows"] = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-            arrays[f"{name}.pattern"] = pattern.astype(np.int32)
-            weights[name] = values
-        arrays[f"{title}.text"], arrays[f"{title}.offsets"] = vocabulary.subset(np.flatnonzero(used)).to_arrays()
-    if model.limits is not None:
-        arrays["limits"] = model.limits
-    if model.length_counts is not None:
-        arrays["length_counts"] = model.length_counts
-    arrays["weights"] = np.concatenate(list(weights.values()))
+    for level in model.levels:
+        _check_labels(level.labels)
+    kept = []
+    for block, where in model.parts():
+        weights = model.weights[where]
+        keep = np.arange(len(block)) if block.part in model.whole_parts else np.flatnonzero(weights)
+        kept.append((block, block.row[keep], block.columns[keep], weights[keep]))
+    arrays: dict[str, Any] = {}
+    tokens = _used(row for block, row, _, _ in kept if block.tokens)
+    arrays["attributes.text"], arrays["attributes.offsets"] = model.vocabulary.subset(tokens).to_arrays()
+    spans = []
+    for k, level in enumerate(model.levels):
+        spans.append(_used(row for block, row, _, _ in kept if block.part == "span" and block.level == k))
+        text, offsets = level.span_vocabulary.subset(spans[k]).to_arrays()
+        arrays[f"{k}.spans.text"], arrays[f"{k}.spans.offsets"] = text, offsets
+        arrays[f"{k}.basis"] = level.basis
+        for name in ("limits", "length_counts"):
+            if getattr(level, name) is not None:
+                arrays[f"{k}.{name}"] = getattr(level, name)
+    for i, (block, row, columns, _) in enumerate(kept):
+        rows = tokens if block.tokens else spans[block.level] if block.part == "span" else None
+        n = model.n_rows(block) if rows is None else len(rows)
+        arrays[f"block{i}.rows"] = row_offsets(row if rows is None else np.searchsorted(rows, row), n)
+        arrays[f"block{i}.columns"] = columns
+    arrays["weights"] = np.concatenate([np.zeros(0), *(weights for _, _, _, weights in kept)])
+    fields = ("name", "labels", "max_length", "basis_names")
     metadata = {
-        "labels": model.labels,
-        "segments": model.segments,
-        "max_length": model.max_length,
-        "n_forbidden": model.n_forbidden,
-        "n_silent": model.n_silent,
-        "basis_names": model.basis_names,
-        "parts": parts,
+        "layout": _LAYOUT,
+        "levels": [{name: getattr(level, name) for name in fields} for level in model.levels],
+        "blocks": [{"level": b.level, "part": b.part, "always": b.always} for b, _, _, _ in kept],
     }
-    return arrays, metadata
+    more_arrays, more = model.packed_structure()
+    return {**arrays, **more_arrays}, {**metadata, **more}
 
 
-def unpack(metadata: Mapping[str, Any], arrays: Mapping[str, Any], segments: bool) -> FlatModel:
-    """The model that `pack` took apart; ModelFileError if the pieces do not fit: nothing in a file is trusted."""
+def _check_labels(labels: Any) -> None:
+    """Raise unless labels can stand in a file and come back equal."""
+    for y in labels:
+        if not isinstance(y, (str, int)) or isinstance(y, bool):
+            raise TypeError(
+                f"only str and int labels can be saved, got {y!r} of type {type(y).__name__}: convert the labels"
+            )
+
+
+def _used(rows: Any) -> Ints:
+    """Rows that have features to keep, ascending."""
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *rows])).astype(np.int64)
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+
+def unpack(stored: ModelFile, structured: Callable[[Contents, list[Level], Vocabulary], Any]) -> Any:
+    """The model that `pack` took apart; ModelFileError if the pieces do not fit.
+
+    structured: from the contents of the file, levels and vocabulary to the model without features.
+    """
     try:
-        return _unpack(metadata, arrays, segments)
-    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as error:
-        what = f"it has no {error}" if isinstance(error, KeyError) else error
+        contents = Contents(stored)
+        vocabulary = contents.vocabulary("attributes")
+        levels = [_level(contents, described, k) for k, described in enumerate(contents.list("levels"))]
+        model = structured(contents, levels, vocabulary)
+        for i, described in enumerate(contents.list("blocks")):
+            block = _block(contents, described, i, model)
+            if block.key in {other.key for other in model.blocks}:
+                raise ValueError(f"block {i} is there twice")
+            model.check_block(block)
+            model.blocks.append(block)
+        model.weights = checks.scores("weights", contents.array("weights"), (model.n_weights,))
+        large = ~(np.abs(model.weights) <= _LARGEST)
+        if large.any():
+            at = int(np.argmax(large))
+            raise ValueError(f"weights[{at}] = {model.weights[at]} does not lie within +-{_LARGEST:g}")
+        return model
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError, AttributeError) as error:
+        what = "a piece of it has another type than it should have"
+        if isinstance(error, (KeyError, ValueError)):  # ours; the others are Python's
+            what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise ModelFileError(f"the model file does not fit together: {what}. Save the model again.") from error
 
 
-def _unpack(metadata: Mapping[str, Any], arrays: Mapping[str, Any], segments: bool) -> FlatModel:
-    labels, parts, names = (_list(metadata, name) for name in ("labels", "parts", "basis_names"))
-    check_labels(labels)
+class Contents:
+    """Arrays and metadata of a file, of which each is checked when it is taken."""
+
+    def __init__(self, stored: ModelFile) -> None:
+        self.metadata, self.arrays = stored.metadata, stored.arrays
+        if self.metadata.get("layout") != _LAYOUT:
+            from scansion.models.older_files import renewed
+
+            self.metadata, self.arrays = renewed(stored)
+
+    def list(self, name: str, of: Any = None) -> list[Any]:
+        """A list of the metadata, or of a part of them."""
+        value = (self.metadata if of is None else of)[name]
+        if not isinstance(value, list):
+            raise ValueError(f"{name} is of type {type(value).__name__}, not a list")
+        return value
+
+    def array(self, name: str) -> Any:
+        """An array."""
+        return np.asarray(self.arrays[name])
+
+    def integers(self, name: str, low: int, high: int) -> Ints:
+        """A 1-D array of integers in low .. high."""
+        array = self.array(name)
+        return checks.integers(name, array, array.size, low, high)
+
+    def mask(self, name: str, shape: tuple[int, ...]) -> Bools:
+        """An array of booleans."""
+        mask: Bools = self.array(name)
+        checks.check_shape(name, mask, shape)
+        if mask.dtype != np.bool_:
+            raise ValueError(f"{name} must be boolean, got {mask.dtype}")
+        return mask
+
+    def vocabulary(self, name: str) -> Vocabulary:
+        """A vocabulary."""
+        text, offsets = self.array(f"{name}.text"), self.array(f"{name}.offsets")
+        for part, array, dtype in (("text", text, np.uint8), ("offsets", offsets, np.int64)):
+            checks.check_shape(f"{name}.{part}", array, ("n",))
+            if array.dtype != dtype:
+                raise ValueError(f"{name}.{part} has dtype {array.dtype}, not {np.dtype(dtype)}")
+        return Vocabulary.from_arrays(text, offsets)
+
+
+def _level(contents: Contents, described: Any, k: int) -> Level:
+    labels, names = contents.list("labels", described), contents.list("basis_names", described)
+    _check_labels(labels)
     if not labels or len(set(labels)) < len(labels):
-        raise ValueError("its labels are not distinct, or there is none")
-    if metadata["segments"] is not segments:
-        raise ValueError("segments do not go with its kind")
-    if any(part not in PARTS or (part != "start" and not segments) for part in parts):
-        raise ValueError(f"there are no parts {parts}")
-    n = len(labels)
-    symbols = np.asarray(arrays["patterns.symbols"])
-    cuts = checks.offsets(arrays["patterns.offsets"], len(symbols), "patterns.symbols").tolist()
-    flat = symbols.tolist()
-    longer = tuple(tuple(flat[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
-    vocabulary, cell_vocabulary = (
-        Vocabulary.from_arrays(arrays[f"{name}.text"], arrays[f"{name}.offsets"])
-        for name in ("attributes", "cell_attributes")
-    )
-    total = n + len(longer)
-    tables = {part: _table(arrays, part, len(vocabulary), total) for part in parts}
-    cell_table = _table(arrays, "cells", len(cell_vocabulary), n)
-    max_length = checks.count("max_length", metadata["max_length"], 1)
-    basis = checks.scores("basis", arrays["basis"], ("n", max_length))
-    if len(names) != len(basis) or not np.isfinite(basis).all() or not all(isinstance(name, str) for name in names):
-        raise ValueError("its basis of length features is not finite, or not named")
-    if not segments and (max_length > 1 or len(basis) or len(cell_vocabulary)):
-        raise ValueError("it has features of segments, but its kind has no segments")
-    patterns = tuple((y,) for y in range(n)) + longer
-    model = FlatModel(
-        labels, vocabulary, patterns, segments, max_length, tables, basis, names, cell_vocabulary, cell_table
-    )
-    model.n_forbidden = checks.count("n_forbidden", metadata["n_forbidden"], 0)
-    if model.n_forbidden > (len(longer) if segments else 0):
-        raise ValueError(f"{model.n_forbidden} of {len(longer)} patterns are forbidden")
-    model.n_silent = checks.count("n_silent", metadata.get("n_silent", 0), 0)
-    if model.n_silent > (0 if segments else len(longer)):
-        raise ValueError(f"{model.n_silent} of {len(longer)} patterns have no always-on feature")
-    if "limits" in arrays:
-        limits = checks.integers("limits", arrays["limits"], n if segments else 0, 1, max_length)
-        model.limits = limits.astype(np.int32)
-    if "length_counts" in arrays:
-        size = n * max_length if segments else 0
-        counts = checks.integers("length_counts", np.ravel(arrays["length_counts"]), size, 0, 2**53)
-        model.length_counts = counts.astype(np.int64).reshape(n, max_length)
-    model.weights = checks.scores("weights", arrays["weights"], (model.n_weights,))
-    if not np.isfinite(model.weights).all():
-        raise ValueError("a weight is not finite")
-    model.automaton  # noqa: B018  (built now: patterns that are wrong are found here)
-    return model
+        raise ValueError(f"the labels of level {k} are not distinct, or there is none")
+    if not isinstance(described["name"], str):
+        raise ValueError(f"the name of level {k} is not a string")
+    longest = described["max_length"]
+    if longest is not None:
+        longest = checks.count("max_length", longest, 1)
+    basis = checks.scores("basis", contents.array(f"{k}.basis"), ("n", 1 if longest is None else longest))
+    if len(names) != len(basis) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"the length features of level {k} are not named")
+    if not (np.abs(basis) <= 2**53).all():
+        raise ValueError(f"a length feature of level {k} does not lie within +-2^53")
+    spans = contents.vocabulary(f"{k}.spans")
+    if longest is None and len(spans):
+        raise ValueError(f"level {k} has features of spans, but no longest segment")
+    level = Level(described["name"], labels, longest, basis, names, spans)
+    if f"{k}.limits" in contents.arrays:
+        limits = contents.integers(f"{k}.limits", 1, 1 if longest is None else longest)
+        checks.check_shape("limits", limits, (len(labels),))
+        level.limits = limits.astype(np.int32)
+    if f"{k}.length_counts" in contents.arrays:
+        counts = contents.array(f"{k}.length_counts")
+        checks.check_shape("length_counts", counts, (len(labels), "M" if longest is None else longest))
+        flat = checks.integers("length_counts", counts.ravel(), counts.size, 0, 2**53)
+        level.length_counts = flat.reshape(counts.shape)
+    return level
 
 
-def _list(metadata: Mapping[str, Any], name: str) -> list[Any]:
-    value = metadata[name]
-    if not isinstance(value, list):
-        raise TypeError(f"{name} is of type {type(value).__name__}, not a list")
-    return value
-
-
-def _table(arrays: Mapping[str, Any], name: str, attributes: int, patterns: int) -> Table:
-    pattern = np.asarray(arrays[f"{name}.pattern"])
-    rows = checks.offsets(arrays[f"{name}.rows"], len(pattern), f"{name}.pattern")
-    if len(rows) != attributes + 1:
-        raise ValueError(f"{name}.rows has {len(rows) - 1} rows for {attributes} attributes")
-    checks.integers(f"{name}.pattern", pattern, len(pattern), 0, patterns - 1)
-    inner = np.ones(len(pattern), np.bool_)
+def _block(contents: Contents, described: Any, i: int, model: Any) -> Block:
+    level, part, always = described["level"], described["part"], described["always"]
+    if checks.count("level", level, 0) >= len(model.levels) or not isinstance(always, bool):
+        raise ValueError(f"block {i} is of level {level}, but there are {len(model.levels)}")
+    empty = Block(level, part, always, np.zeros(1, np.int64), np.zeros(0, np.int32))
+    if not isinstance(part, str) or (part, always) not in model.block_kinds():
+        raise ValueError(f"block {i} is of a part {part!r} that does not exist")
+    columns = contents.integers(f"block{i}.columns", 0, model.n_columns(empty) - 1)
+    rows = checks.offsets(contents.array(f"block{i}.rows"), len(columns), f"block{i}.columns")
+    if len(rows) != model.n_rows(empty) + 1:
+        raise ValueError(f"block{i}.rows has {len(rows) - 1} rows, but there are {model.n_rows(empty)}")
+    inner = np.ones(len(columns), np.bool_)
     inner[rows[:-1][np.diff(rows) > 0]] = False
-    if (np.diff(pattern.astype(np.int64), prepend=-1)[inner] <= 0).any():
-        raise ValueError(f"{name}.pattern does not ascend within each row")
-    return rows, np.ascontiguousarray(pattern, dtype=np.int32)
+    if (np.diff(columns, prepend=-1)[inner] <= 0).any():
+        raise ValueError(f"block{i}.columns does not ascend within each row")
+    return Block(level, part, always, rows, columns.astype(np.int32))

@@ -11,6 +11,7 @@ this package that states what it computes, and the tests demand that the two agr
 :mod:`scansion.reference.compressed`      trajectories without transition points, on a chain
 :mod:`scansion.reference.nested`          inside-outside of segments inside segments, in log space
 :mod:`scansion.reference.trees`           all trees of a tiny nested problem, scored by definition
+:mod:`scansion.reference.online`          losses and passes of online algorithms over listed configurations
 ========================================  ==========================================================
 
 Conventions

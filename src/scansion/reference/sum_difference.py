@@ -11,8 +11,8 @@ without its last symbol, in ``P_{t-1}``; ``W_t(z) = W_t(suf_t(z)) + w_t(z)``, ``
   second term where suf z is empty
 - ``sigma_t(z) = alpha_t(z) beta_t(z) + sum over z' with suf_t(z') = z of sigma_t(z')``, ``P(z at t) = sigma_t(z) / Z``
 
-Departs from the paper as errata 1 to 3 of models.md say. BOS is a symbol before position 0, EOS the only label of one
-more position at the end; a pattern that closes with EOS reads its score at T - 1.
+Departs from the paper as errata 1 to 3 of docs/notation.md say. BOS is a symbol before position 0, EOS the only label
+of one more position at the end; a pattern that closes with EOS reads its score at T - 1.
 
 Everything is in plain floating point: no scaling, and differences cancel as they will. Cost O(sum of |P_t| squared).
 """

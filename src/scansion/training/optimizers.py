@@ -54,9 +54,9 @@ from scansion.training.orthant import L1Penalty
 
 __all__ = ["OptimizeResult", "OptimizeState", "gradient_check", "lbfgs"]
 
+LineSearch: TypeAlias = Literal["MoreThuente", "Backtracking", "StrongBacktracking"]
 Vector: TypeAlias = NDArray[np.float64]
 Objective: TypeAlias = Callable[[Vector], "tuple[float, Vector]"]
-LineSearch: TypeAlias = Literal["MoreThuente", "Backtracking", "StrongBacktracking"]
 Status: TypeAlias = Literal[
     "converged", "stopped by delta", "max_iterations", "callback", "interrupted", "linesearch failed"
 ]

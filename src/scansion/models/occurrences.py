@@ -1,7 +1,7 @@
-"""Where cliques of known labels occur in targets: what complete sequences count, and what features are seen at all.
+"""Where cliques of known labels occur in training data: what features are seen.
 
-An occurrence of a part at a level is a row (a token, or a span) and a column of the part's block; see
-`scansion.models.nested.model`.
+An occurrence of a part at a level is a token (or a span) and a column of the part's block; see
+`scansion.models.nested_model`.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from scansion._checks import Bools, Floats, Ints
-from scansion.data import LevelTargets, Targets
-from scansion.models.nested.inputs import NestedInputs
-from scansion.models.nested.model import Level
+from scansion.data import Dataset, Knowledge, Known
+from scansion.data.dataset import gather
+from scansion.models.inputs import Inputs
+from scansion.models.weights import Level, find
 
-__all__ = ["Occurrences", "Tokens", "find", "pairs", "span_entries", "tokens"]
+__all__ = ["Occurrences", "pairs", "span_entries", "token_entries"]
 
 
 @dataclass(frozen=True)
-class Tokens:
+class _Tokens:
     """What is known of one level, token by token.
 
     Attributes
@@ -35,27 +36,27 @@ class Tokens:
     ends: Bools
 
 
-def tokens(targets: Targets, offsets: Ints) -> Tokens:
-    """What targets say of one level; the sequences' ends are known."""
-    assert targets.ends is not None
-    ends = targets.ends
+def _tokens(known: Known, offsets: Ints) -> _Tokens:
+    """What is known of one level; the sequences' ends are."""
+    assert known.ends is not None
+    ends = known.ends
     before = np.ones(len(ends), np.int8)
     before[1:] = ends[:-1]
     before[offsets[:-1][np.diff(offsets) > 0]] = 1
-    return Tokens(targets.labels.astype(np.int64), before == 1, before == 0, ends == 1)
+    return _Tokens(known.numbers.astype(np.int64), before == 1, before == 0, ends == 1)
 
 
-def root(offsets: Ints) -> Tokens:
+def _root(offsets: Ints) -> _Tokens:
     """The root: one state over each sequence."""
     n = int(offsets[-1])
     starts, ends = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
     full = np.diff(offsets) > 0
     starts[offsets[:-1][full]] = True
     ends[offsets[1:][full] - 1] = True
-    return Tokens(np.zeros(n, np.int64), starts, ~starts, ends)
+    return _Tokens(np.zeros(n, np.int64), starts, ~starts, ends)
 
 
-def pairs(parent: Tokens, child: Tokens, sizes: tuple[int, int]) -> Bools:
+def pairs(parent: _Tokens, child: _Tokens, sizes: tuple[int, int]) -> Bools:
     """(S_{k-1}, S_k) which labels are seen in which."""
     seen = np.zeros(sizes, np.bool_)
     both = (parent.label >= 0) & (child.label >= 0)
@@ -68,13 +69,12 @@ class Occurrences:
 
     Parameters
     ----------
-    targets : LevelTargets
-    offsets : (B + 1,)
+    known : Knowledge
     sizes : K numbers of states
     """
 
-    def __init__(self, targets: LevelTargets, offsets: Ints, sizes: list[int]) -> None:
-        self.levels = [root(offsets), *(tokens(t, offsets) for t in targets.levels)]
+    def __init__(self, known: Knowledge, sizes: list[int]) -> None:
+        self.levels = [_root(known.offsets), *(_tokens(one, known.offsets) for one in known.levels)]
         self.sizes = sizes
 
     def of(self, k: int, part: str) -> tuple[Ints, Ints]:
@@ -115,25 +115,20 @@ class Occurrences:
         return start[whole], (stop - start + 1)[whole], child.label[start[whole]]
 
 
-def span_entries(level: Level, k: int, seen: Occurrences, inputs: NestedInputs) -> tuple[Ints, Ints, Ints, Floats]:
-    """Attributes of the known segments of a level that have some.
+def token_entries(data: Dataset, tokens: Ints, columns: Ints, width: int) -> tuple[Ints, Floats]:
+    """The attributes of some tokens, each with a column: attribute * width + column, and their values."""
+    counts = np.diff(data.token_offsets)[tokens]
+    _, chosen = gather(data.token_offsets, tokens)
+    value = np.ones(len(chosen)) if data.values is None else data.values[chosen]
+    return data.ids[chosen] * np.int64(width) + np.repeat(columns, counts), value
 
-    Returns
-    -------
-    start : first tokens of these segments
-    number, entry, value
-        As in `Entries.expanded`.
-    """
-    assert level.max_length is not None
-    places, entries = inputs.spans(k, level.max_length, len(level.cell_vocabulary))
+
+def span_entries(level: Level, k: int, seen: Occurrences, inputs: Inputs) -> tuple[Ints, Floats]:
+    """The attributes of the known segments of a level: attribute * S + label, and their values."""
+    spans = inputs.spans[k]
+    assert level.max_length is not None and spans is not None
+    longest = level.max_length
+    row = np.repeat(inputs.data.offsets[:-1], np.diff(spans.offsets)) + spans.start
     start, length, label = seen.segments(k)
-    place, there = find(places, start * level.max_length + length - 1)
-    return start[there], *entries.expanded(place[there], label[there], level.size)
-
-
-def find(among: Ints, wanted: Ints) -> tuple[Ints, Bools]:
-    """Place of each number in an ascending array, and whether it is there."""
-    place = np.searchsorted(among, wanted)
-    there = place < len(among)
-    there[there] = among[place[there]] == wanted[there]
-    return place, there
+    place, known = find(start * longest + length - 1, row * longest + spans.length - 1)
+    return spans.ids[known] * np.int64(level.size) + label[place[known]], spans.values[known]

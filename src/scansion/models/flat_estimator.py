@@ -1,0 +1,194 @@
+"""What `CRF` and `SemiCRF` share beside `Estimator`: parameters, answers and attributes of models with one level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+from scansion import model_file
+from scansion.data import Trajectory
+from scansion.models.estimator import Estimator, cut
+from scansion.models.flat_model import FlatModel, unpacked
+from scansion.models.packing import unpack
+from scansion.models.parameters import parameter
+
+__all__ = ["FlatEstimator"]
+
+
+@dataclass(repr=False, eq=False)
+class FlatEstimator(Estimator):
+    """Parameters, answers and attributes of models with one level."""
+
+    order: int = parameter(
+        1,
+        "int",
+        "Longest dependency between labels (of a `SemiCRF`: of segments): always-on features of the label patterns of "
+        "length 2 .. order + 1 seen in training.",
+    )
+    _: KW_ONLY
+    min_freq: float | Sequence[float] = parameter(
+        0.0,
+        "float, or sequence of float",
+        "Features whose summed values in training are below it are left out; a sequence gives one per order.",
+    )
+    all_possible_states: bool = parameter(
+        False, "bool", "Also features (attribute, label) that do not occur in training."
+    )
+    all_possible_transitions: bool = parameter(
+        False, "bool", "Also features (label, label) that do not occur in training."
+    )
+    patterns: Any = parameter(
+        None,
+        "sequence of label tuples, optional",
+        "The label patterns to follow in place of those seen; `BOS` allowed first, `EOS` last.",
+    )
+    attribute_orders: Mapping[str, Any] | None = parameter(
+        None,
+        "dict prefix -> order or orders, optional",
+        "Attributes whose name starts with the prefix go with label patterns of these orders; others with single "
+        "labels (order 0). The longest prefix wins.",
+    )
+
+    _segments: ClassVar[bool]
+
+    def _selection(self) -> Any:
+        from scansion.models.select_flat import FlatSelection
+
+        return FlatSelection.checked(self, self._segments)
+
+    def predict_marginals(self, X: Any, constraints: Any = None) -> list[list[dict[Any, float]]]:
+        """Label probabilities: for each sequence and position a dict label -> probability."""
+        labels = self._model.labels
+
+        def marginals(batch: Any) -> list[list[dict[Any, float]]]:
+            rows = [dict(zip(labels, row, strict=True)) for row in batch.marginals().labels.tolist()]
+            return cut(rows, batch.offsets)
+
+        answers: list[list[dict[Any, float]]] = self.ask(X, marginals, constraints)
+        return answers
+
+    def predict_marginals_single(self, x: Any) -> list[dict[Any, float]]:
+        """Label probabilities of one sequence."""
+        return self.predict_marginals([x])[0]
+
+    def predict_compressed(
+        self,
+        X: Any,
+        method: str = "paper",
+        *,
+        max_length: int | None = None,
+        budget: int | None = 10_000,
+        constraints: Any = None,
+    ) -> list[list[Any]]:
+        """The trajectory of each sequence: labels without their transition points, runs of equal ones merged.
+
+        Parameters
+        ----------
+        X : as in predict
+        method : {"paper", "best"}
+            "paper": the most likely length, then the most likely label at each place (paper 004). "best": the most
+            probable trajectory, by best-first search.
+        max_length : int, optional
+            Longest trajectory to look at.
+        budget : int, optional
+            Most prefixes that "best" takes up for a sequence; None: no limit. Where it runs out, the most probable
+            trajectory that was met is returned; `lattice(x).compressed().best()` tells whether it is proven.
+        constraints : as in predict
+        """
+        from scansion.lattice.compressed import best_all, predict_all
+
+        if method not in ("paper", "best"):
+            raise ValueError(f"method must be 'paper' or 'best', got {method!r}")
+        labels = self._model.labels
+
+        def question(batch: Any) -> list[list[Any]]:
+            if method == "paper":
+                found = predict_all(batch, max_length)
+            else:
+                found = [best.trajectories[0] if len(best) else () for best in best_all(batch, 1, budget, max_length)]
+            return [[labels[y] for y in trajectory] for trajectory in found]
+
+        answers: list[list[Any]] = self.ask(X, question, constraints)
+        return answers
+
+    def _trajectory_log_likelihood(self, X: Any, y: list[Any]) -> tuple[float, list[Any]]:
+        """Log probability of the trajectories in y, and y with None in their places."""
+        rest = [None if isinstance(one, Trajectory) else one for one in y]
+        if not any(isinstance(one, Trajectory) for one in y):
+            return 0.0, y
+        number = {label: i for i, label in enumerate(self._model.labels)}
+        wanted = enumerate(y)
+
+        def question(batch: Any) -> list[float]:
+            values = []
+            for i, (b, one) in zip(range(len(batch)), wanted, strict=False):
+                if isinstance(one, Trajectory):
+                    unknown = [label for label in one if label not in number]
+                    if unknown:
+                        raise ValueError(f"y[{b}] holds the label {unknown[0]!r}, which is not one of those known")
+                    values.append(batch[i].compressed().log_probability([number[label] for label in one]))
+            return values
+
+        return float(sum(self.ask(X, question))), rest
+
+    def log_likelihood(self, X: Any, y: Any) -> float:
+        """Log probability of what y says, summed over the sequences; unknown labels are summed out."""
+        X = self._inputs(X)
+        total, y = self._trajectory_log_likelihood(X, list(y))
+        return total + super().log_likelihood(X, y)
+
+    @property
+    def classes_(self) -> list[Any]:
+        """The labels, in the order of first appearance in training."""
+        return list(self._model.labels)
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float]:
+        """(attribute, label) -> weight, for weights other than 0, as in python-crfsuite.
+
+        Of segments, what is not summed over the inside has its part before the name: "start:", "end:", "inner:",
+        "segment:" (of `segment_features`), or is a length.
+        """
+        return self._attribute_features(lambda pattern: len(pattern) == 1, lambda pattern: pattern[0])
+
+    @property
+    def attribute_pattern_features_(self) -> dict[tuple[str, tuple[Any, ...]], float]:
+        """(attribute, label pattern of two or more) -> weight, for weights other than 0; names as above."""
+        return self._attribute_features(lambda pattern: len(pattern) > 1, lambda pattern: pattern)
+
+    def _attribute_features(self, wanted: Any, shown: Any) -> dict[tuple[str, Any], float]:
+        model = self._model
+        return {
+            (model.feature_name(block.part, name), shown(pattern)): w
+            for block, name, pattern, w in model.named_features()
+            if not block.always and wanted(pattern)
+        }
+
+    def strongest_features(self, top: int = 20) -> dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]:
+        """Label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first.
+
+        Names as in `state_features_`, of which this is the quick way to the ends.
+        """
+        return self._strongest(0, top)
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+        """(label, next label) -> weight, for weights other than 0."""
+        return {p: w for p, w in self.pattern_features_.items() if len(p) == 2}
+
+    @property
+    def pattern_features_(self) -> dict[tuple[Any, ...], float]:
+        """Label pattern -> weight of its always-on feature: two labels or more, weights other than 0."""
+        return {pattern: w for block, _, pattern, w in self._model.named_features() if block.always}
+
+    @property
+    def patterns_(self) -> list[tuple[Any, ...]]:
+        """The label patterns longer than one label that the model follows."""
+        model = self._model
+        return [model.pattern_name(z) for z in range(model.n_labels, len(model.patterns) - model.n_forbidden)]
+
+    @classmethod
+    def _unpacked(cls, stored: model_file.ModelFile) -> FlatModel:
+        model: FlatModel = unpack(stored, lambda *pieces: unpacked(cls._segments, *pieces))
+        return model

@@ -1,0 +1,397 @@
+"""Flat models, chains and segments: from encoded sequences and weights to lattices, and to objectives for training.
+
+Conventions as in `scansion.models.weights`, with one level: L labels, P label patterns of which the first L are the
+labels themselves, N tokens. Columns of all blocks are patterns; those of lengths and spans are labels. The blocks:
+always-on patterns (label pairs and longer), attributes by part, lengths, spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scansion import _checks as checks
+from scansion import _core
+from scansion._checks import Bools, Floats, Ints
+from scansion.data import Knowledge, Vocabulary
+from scansion.lattice.chain import ChainBatch
+from scansion.lattice.cores import DenseCore, PatternCore
+from scansion.lattice.patterns import BOS, EOS, Pattern, PatternAutomaton
+from scansion.lattice.segment import SegmentBatch
+from scansion.models.inputs import Inputs
+from scansion.models.packing import Contents
+from scansion.models.weights import Block, Level, Mark, Model
+
+if TYPE_CHECKING:
+    from scansion.training.objective import NativeObjective
+
+__all__ = ["PARTS", "FlatModel"]
+
+PARTS = ("start", "inside", "end", "inner")
+
+
+@dataclass
+class FlatModel(Model):
+    """Label patterns, features and weights of a chain or of segments.
+
+    Attributes
+    ----------
+    patterns : tuple of tuples
+        All label patterns; the first L are ``(0,), (1,), ...``.
+    segments : bool
+        Segments (SemiCRF) or single positions (CRF).
+    n_forbidden : int
+        The last so many patterns must not occur, and have no features.
+    """
+
+    patterns: tuple[Pattern, ...] = ()
+    segments: bool = False
+    n_forbidden: int = 0
+
+    no_configuration = (
+        "leaves no segmentation: none gets beyond position {furthest} without a segment that repeats the label before "
+        "it, or is longer than its label allows (repeats, max_length)"
+    )
+
+    whole_parts = ("length",)  # of which the native code takes every feature
+
+    # ---- layout ------------------------------------------------------------------------------------------------
+
+    @property
+    def level(self) -> Level:
+        """The only level."""
+        return self.levels[0]
+
+    @property
+    def labels(self) -> list[Any]:
+        """The labels, by number."""
+        return self.level.labels
+
+    @property
+    def n_labels(self) -> int:
+        """L."""
+        return len(self.labels)
+
+    @property
+    def max_length(self) -> int:
+        """M, the longest segment."""
+        assert self.level.max_length is not None
+        return self.level.max_length
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the model excludes configurations, so that what is known of a sequence may be impossible."""
+        return self.n_forbidden > 0 or self.level.limits is not None
+
+    @property
+    def n_bias(self) -> int:
+        """Number of always-on patterns."""
+        return sum(len(block) for block in self.blocks if block.always)
+
+    def n_columns(self, block: Block) -> int:
+        """P, or L where columns are labels alone."""
+        return self.n_labels if block.part in ("length", "span") else len(self.patterns)
+
+    def column_names(self, block: Block) -> Sequence[tuple[Any, ...]]:
+        """Labels of the patterns; BOS and EOS as they are."""
+        names: list[tuple[Any, ...]] = [self.pattern_name(z) for z in range(len(self.patterns))]
+        return names
+
+    def pattern_name(self, z: int) -> tuple[Any, ...]:
+        """Labels of a pattern; BOS and EOS as they are."""
+        return tuple(y if y in (BOS, EOS) else self.labels[y] for y in self.patterns[z])
+
+    def clique(self, block: Block, column: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """No parent, and the labels of a pattern; BOS and EOS are numbers, which labels may be as well."""
+        marks = {y: mark for y, mark in ((BOS, Mark.START), (EOS, Mark.END)) if y in column and y not in self.labels}
+        return None, tuple(marks.get(y, y) for y in column) if marks else column
+
+    def _of_labels(self, block: Block) -> bool:
+        return True
+
+    def orders(self) -> Ints:
+        """(W,) the order of each feature: length of its label pattern minus one (BOS and EOS counted)."""
+        length = np.array([len(p) - 1 for p in self.patterns], np.int64)
+        return np.concatenate([np.zeros(0, np.int64), *(length[block.columns] for block in self.blocks)])
+
+    def by_weight(self, strength: float | Floats) -> float | Floats:
+        """A strength for all weights, or one for each: of several, one per order, the last goes on."""
+        if isinstance(strength, float):
+            return strength
+        each: Floats = strength[np.minimum(self.orders(), len(strength) - 1)]
+        return each
+
+    @property
+    def automaton(self) -> PatternAutomaton:
+        """The pattern automaton."""
+        if "automaton" not in self._cache:
+            self._cache["automaton"] = PatternAutomaton(self.patterns, self.n_labels)
+        net: PatternAutomaton = self._cache["automaton"]
+        return net
+
+    @property
+    def dense(self) -> bool:
+        """Whether the first-order chain kernel serves: labels and label pairs only."""
+        if "dense" not in self._cache:
+            plain = all(len(p) <= 2 and p[0] != BOS and p[-1] != EOS for p in self.patterns)
+            self._cache["dense"] = plain and not self.segments
+        return bool(self._cache["dense"])
+
+    def _features_on(self, *parts: str) -> Bools:
+        """(P,) patterns that have features of attributes in one of the parts."""
+        found = np.zeros(len(self.patterns), np.bool_)
+        for block in self.blocks:
+            if block.part in parts:
+                found[block.columns] = True
+        return found
+
+    @property
+    def varying(self) -> bool:
+        """Whether token features sit on longer patterns that depend on the start alone."""
+        if "varying" not in self._cache:
+            longer = ~self.extent if not self.dense else np.arange(len(self.patterns)) >= self.n_labels
+            self._cache["varying"] = bool((self._features_on("start") & longer).any())
+        return bool(self._cache["varying"])
+
+    @property
+    def extent(self) -> Bools:
+        """(P,) patterns whose score depends on more than a segment's start: labels, and what has such features.
+
+        Patterns that end in EOS are not among them: the kernels read their start scores with those of the others.
+        """
+        if "extent" not in self._cache:
+            extent = self._features_on("inside", "end", "inner") & [p[-1] != EOS for p in self.patterns]
+            extent[: self.n_labels] = True
+            self._cache["extent"] = extent
+        result: Bools = self._cache["extent"]
+        return result
+
+    @property
+    def columns(self) -> int:
+        """Patterns that have a column in the arrays of extent scores: the labels, or all."""
+        if "columns" not in self._cache:
+            wide = self._features_on("inside", "end", "inner")[self.n_labels :].any()
+            self._cache["columns"] = len(self.patterns) if wide else self.n_labels
+        return int(self._cache["columns"])
+
+    @property
+    def native(self) -> _core.FlatModel:
+        """The layout for the native code."""
+        if "native" not in self._cache:
+            bias = np.full(len(self.patterns), -1, np.int32)
+            for block, where in self.parts():
+                if block.always:
+                    bias[block.columns] = np.arange(where.start, where.stop)
+            pair = None
+            if self.dense:
+                pair = np.array([p[0] * self.n_labels + p[-1] for p in self.patterns], np.int32)
+            native = _core.FlatModel(
+                self.automaton._native,
+                None if self.dense else self.automaton.topology(self.extent),
+                self.max_length,
+                bias,
+                pair,
+                self.extent.astype(np.uint8),
+                self.columns,
+                self.varying,
+                self.n_weights,
+            )
+            if self.segments:
+                forbidden = np.zeros(len(self.patterns), np.uint8)
+                forbidden[len(self.patterns) - self.n_forbidden :] = 1
+                native.set_limits(self.level.limits, forbidden)
+            for block, where in self.parts():
+                if block.part == "length" and len(block):
+                    native.set_lengths(self.level.basis, where.start)
+                elif not block.always and len(block):
+                    part = len(PARTS) if block.part == "span" else PARTS.index(block.part)
+                    native.set_features(part, block.rows, block.columns, where.start)
+            self._cache["native"] = native
+        result: _core.FlatModel = self._cache["native"]
+        return result
+
+    def _has(self, *parts: str) -> bool:
+        return any(block.part in parts and len(block) for block in self.blocks)
+
+    # ---- lattices ----------------------------------------------------------------------------------------------
+
+    def batch(self, inputs: Inputs, n_jobs: int) -> ChainBatch | SegmentBatch:
+        """The lattices of encoded sequences under the weights, in the kernels' compact form.
+
+        Scores have columns for some patterns only: `lattices` makes those that answer for all of them.
+        """
+        data, columns = inputs.data, self.columns
+        n = data.n_tokens
+        start = np.zeros((n, columns))
+        nothing = Knowledge.nothing(data.offsets)
+        if self.dense:
+            steps = int(np.maximum(np.diff(data.offsets) - 1, 0).sum())
+            size = self.n_labels
+            pairs = np.zeros((steps, size, size) if self.varying else (size, size))
+            _core.score_arrays(
+                self.native, inputs.native, self.weights, start, None, None, None, None, None, pairs, n_jobs
+            )
+            chain: ChainBatch = ChainBatch._of(DenseCore(data.offsets, nothing, start, pairs, None, None), n_jobs)
+            return chain
+        inside = np.zeros((n, columns)) if self.max_length > 1 or self._has("inside", "inner") else None
+        end = np.zeros((n, columns)) if self._has("end") else None
+        timed = self._has("length") or self.level.limits is not None
+        by_length = np.zeros((self.max_length, columns)) if timed else None
+        full = None
+        if self._has("span") and inputs.spans[0] is not None:
+            full = np.zeros((n, self.max_length, columns))
+        starts = np.zeros((n, len(self.patterns)) if self.varying else len(self.patterns))
+        _core.score_arrays(
+            self.native, inputs.native, self.weights, start, inside, end, by_length, full, starts, None, n_jobs
+        )
+        core = PatternCore(
+            data.offsets,
+            nothing,
+            self.automaton,
+            self.max_length,
+            self.extent,
+            starts,
+            full,
+            start,
+            inside,
+            end,
+            by_length,
+        )
+        kind: type[ChainBatch] | type[SegmentBatch] = SegmentBatch if self.segments else ChainBatch
+        batch: ChainBatch | SegmentBatch = kind._of(core, n_jobs)
+        return batch
+
+    def lattices(self, inputs: Inputs, n_jobs: int) -> ChainBatch | SegmentBatch:
+        """The same lattices with a score for every pattern, as their constructors make them."""
+        batch = self.batch(inputs, n_jobs)
+        core = batch._core
+        if isinstance(core, DenseCore):
+            return batch
+        n, size, longest, net = inputs.data.n_tokens, len(self.patterns), self.max_length, self.automaton
+
+        def wide(part: Floats | None) -> Floats | None:
+            if part is None or part.shape[-1] == size:
+                return part
+            padded = np.zeros((*part.shape[:-1], size))
+            padded[..., : part.shape[-1]] = part
+            return padded
+
+        start, inside, end, by_length, full = map(wide, (core.start, core.inside, core.end, core.by_length, core.full))
+        assert start is not None and core.starts is not None
+        start = start + core.starts
+        if not self.segments:
+            return ChainBatch.from_patterns(start, core.offsets, net, self.n_labels, n_jobs)
+        if full is None:
+            parts = {"start": start, "inside": inside, "end": end, "length": by_length}
+            return SegmentBatch.from_parts(core.offsets, net, self.n_labels, longest, **parts, n_jobs=n_jobs)
+        within = np.zeros((n, size))
+        for d in range(min(longest, n)):  # what is written for segments that pass the end of a sequence is ignored
+            full[:, d] += start
+            if inside is not None:
+                within[: n - d] += inside[d:]
+                full[:, d] += within
+            if end is not None:
+                full[: n - d, d] += end[d:]
+            if by_length is not None:
+                full[:, d] += by_length[d]
+        return SegmentBatch(full, core.offsets, net, self.n_labels, n_jobs)
+
+    def tokens_at_once(self) -> int:
+        """Number of tokens whose scores fit into a moderate amount of memory."""
+        return 2**62
+
+    def held(self, known: Knowledge) -> Knowledge:
+        """What is known, as the lattices hold it."""
+        return known
+
+    def feature_name(self, part: str, name: str) -> str:
+        """An attribute's name with the part of the segment that it is read from."""
+        plain = "inside" if self.segments else "start"
+        return {plain: "", "length": "", "span": "segment:"}.get(part, f"{part}:") + name
+
+    # ---- files -------------------------------------------------------------------------------------------------
+
+    def packed_structure(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Arrays and metadata that only flat models have: their label patterns."""
+        longer = self.patterns[self.n_labels :]
+        arrays = {
+            "patterns.symbols": np.array([y for p in longer for y in p], np.int32),
+            "patterns.offsets": np.concatenate([[0], np.cumsum([len(p) for p in longer])]).astype(np.int64),
+        }
+        return arrays, {"segments": self.segments, "n_forbidden": self.n_forbidden}
+
+    def block_kinds(self) -> set[tuple[str, bool]]:
+        """The parts that blocks can have, and whether they are always on."""
+        if not self.segments:
+            return {("pattern", True), ("start", False), ("length", False)}
+        return {("pattern", True), *((part, False) for part in (*PARTS, "length", "span"))}
+
+    def check_block(self, block: Block) -> None:
+        """Raise unless the native code can take a block's features."""
+        last = len(self.patterns) - self.n_forbidden
+        if block.always and not ((block.columns >= self.n_labels) & (block.columns < last)).all():
+            raise ValueError("an always-on feature is of a single label, or of a pattern that must not occur")
+        if block.part == "length" and len(block) != self.n_rows(block) * self.n_labels:
+            raise ValueError("its length features are not those of all labels")
+
+    # ---- objectives --------------------------------------------------------------------------------------------
+
+    def objective(self, inputs: Inputs, known: Knowledge, weight: Floats | None) -> NativeObjective:
+        """The objective on encoded sequences; weight (B,) of each sequence."""
+        from scansion.training.objective import NativeObjective
+
+        level, complete = known.level, known.complete
+        status = np.where(complete, 2, np.where(known.known, 1, 0)).astype(np.uint8)
+        if known.trajectories is not None:
+            status[np.diff(known.trajectories[0]) > 0] = 3
+        allowed = runs = may_end = None
+        if (known.known & ~complete).any():
+            if self.segments:
+                runs, may_end = level.runs(known.offsets, self.n_labels, self.max_length)
+                if runs is not None and self.level.limits is not None:
+                    np.minimum(runs, self.level.limits, out=runs)
+            else:
+                # the automaton engine reads runs, the dense one the mask
+                mask = level.mask(self.n_labels)
+                mask = np.ones((inputs.data.n_tokens, self.n_labels), np.bool_) if mask is None else mask
+                allowed = np.ascontiguousarray(mask).view(np.uint8)
+                runs = mask.astype(np.int32)
+                may_end = np.ones(inputs.data.n_tokens, np.uint8)
+        ends = (level.ends == 1).astype(np.uint8) if self.segments and level.ends is not None else None
+        arrays = level.numbers, ends, status, allowed, runs, may_end, weight
+        native = _core.FlatObjective(self.native, inputs.native, *arrays)
+        if known.trajectories is not None:
+            native.set_trajectories(*known.trajectories, not self.segments)
+        return NativeObjective(native, np.flatnonzero(known.known))
+
+    def check_known(self, objective: NativeObjective, known: Knowledge) -> None:
+        """Raise if no configuration has the trajectory of a sequence."""
+        if known.trajectories is not None:
+            from scansion.models.trajectories import check_possible
+
+            check_possible(objective, self.weights, known, self.max_length)
+
+
+def unpacked(segments: bool, contents: Contents, levels: list[Level], vocabulary: Vocabulary) -> FlatModel:
+    """The model in a file, without its features; ValueError or KeyError if something does not fit."""
+    if len(levels) != 1 or levels[0].max_length is None:
+        raise ValueError("it has not one level with a longest segment")
+    level, n, longest = levels[0], levels[0].size, levels[0].max_length
+    if contents.metadata["segments"] is not segments:
+        raise ValueError("segments do not go with its kind")
+    segmental = longest > 1 or len(level.basis) or len(level.span_vocabulary) or level.limits is not None
+    if not segments and segmental:
+        raise ValueError("it has features of segments, but its kind has no segments")
+    symbols = contents.integers("patterns.symbols", EOS, n - 1).tolist()
+    cuts = checks.offsets(contents.array("patterns.offsets"), len(symbols), "patterns.symbols").tolist()
+    longer = tuple(tuple(symbols[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
+    forbidden = checks.count("n_forbidden", contents.metadata["n_forbidden"], 0)
+    if forbidden > (len(longer) if segments else 0):
+        raise ValueError(f"{forbidden} of {len(longer)} patterns are forbidden")
+    patterns = tuple((y,) for y in range(n)) + longer
+    model = FlatModel(levels, vocabulary, patterns=patterns, segments=segments, n_forbidden=forbidden)
+    model.automaton  # noqa: B018  (built now: patterns that are wrong are found here)
+    return model

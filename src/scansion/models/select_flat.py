@@ -1,0 +1,405 @@
+"""Which features a flat model has: from training data, what is known of its labels, and the estimator's parameters.
+
+Features are those seen in training where labels are known: an attribute and the label pattern that ends there, and
+label patterns by themselves. Conventions as in `scansion.models.flat_model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scansion import _checks as checks
+from scansion import _core
+from scansion._checks import Ints
+from scansion.data import Knowledge, Known, Vocabulary, encode_labels, encode_segments
+from scansion.features.lengths import length_basis
+from scansion.features.spans import functions
+from scansion.lattice.patterns import BOS, EOS, Pattern
+from scansion.models.flat_model import PARTS, FlatModel
+from scansion.models.inputs import Inputs
+from scansion.models.trajectories import label_candidates, passed_patterns
+from scansion.models.weights import Block, Level, row_offsets
+
+if TYPE_CHECKING:
+    from scansion.models.flat_estimator import FlatEstimator
+
+__all__ = ["FlatSelection", "by_prefix", "parsed", "seen_patterns"]
+
+Bits = npt.NDArray[np.uint32]
+Table = tuple[Ints, npt.NDArray[np.int32]]
+_MAX_ORDER = 31  # orders of attributes are bits of a uint32
+
+
+@dataclass(frozen=True)
+class FlatSelection:
+    """The parameters that choose labels and features, checked; their meaning is in `scansion.CRF`, `scansion.SemiCRF`.
+
+    Attributes
+    ----------
+    segments : bool
+        Segments (SemiCRF) or single positions (CRF).
+    names : list of one str
+        Names of the levels.
+    functions : list of one list
+        Functions of spans, by level.
+    """
+
+    segments: bool
+    order: int
+    patterns: Any
+    min_freq: tuple[float, ...]  # by order, the last goes on
+    bias_order: int | None
+    all_possible_states: bool
+    all_possible_transitions: bool
+    attribute_orders: Mapping[str, int]  # prefix -> bits
+    attribute_parts: Mapping[str, int]  # prefix -> bits
+    max_length: int | None  # None: the longest seen
+    limits: bool  # a longest segment for each label
+    repeats: bool | None
+    split: bool  # segments in y that are too long are cut
+    length_features: Any
+    functions: list[list[Callable[..., Any]]]
+
+    names = ("label",)
+
+    @classmethod
+    def checked(cls, given: FlatEstimator, segments: bool) -> FlatSelection:
+        """From an estimator's parameters, of which some only one of the two kinds has; ValueError if they are wrong."""
+        checks.count("order", given.order, 0)
+        bias_order = getattr(given, "bias_order", None)
+        if bias_order is not None:
+            checks.count("bias_order", bias_order, 0)
+        patterns = given.patterns
+        if patterns is not None and (isinstance(patterns, (str, bytes)) or not isinstance(patterns, Iterable)):
+            raise ValueError(f"patterns must be a list of label tuples, got {patterns!r}")
+        max_length = getattr(given, "max_length", 1)
+        if isinstance(max_length, str) and max_length != "by label":
+            raise ValueError(f"max_length must be a number, None or 'by label', got {max_length!r}")
+        by_label = isinstance(max_length, str)
+        repeats, long = getattr(given, "repeats", None), getattr(given, "long_segments", "error")
+        if repeats not in (None, True, False):
+            raise ValueError(f"repeats must be True, False or None, got {repeats!r}")
+        if long not in ("error", "split"):
+            raise ValueError(f"long_segments must be 'error' or 'split', got {long!r}")
+        lengths = getattr(given, "length_features", ())
+        length_basis(lengths, 1)
+        return cls(
+            segments,
+            int(given.order),
+            patterns,
+            _frequencies(given.min_freq),
+            None if bias_order is None else int(bias_order),
+            bool(given.all_possible_states),
+            bool(given.all_possible_transitions),
+            parsed("attribute_orders", given.attribute_orders, _order_bits),
+            parsed("attribute_parts", getattr(given, "attribute_parts", None), _part_bits),
+            None if by_label or max_length is None else checks.count("max_length", max_length, 1),
+            by_label,
+            repeats,
+            long == "split",
+            lengths,
+            [functions("segment_features", getattr(given, "segment_features", None))],
+        )
+
+    def least(self, order: int) -> float:
+        """Smallest sum of a feature's values in training; CRFsuite's 0 would leave out what sums to less than 0."""
+        value = self.min_freq[min(order, len(self.min_freq) - 1)]
+        return value if value > 0 else -np.inf
+
+    @property
+    def unseen(self) -> bool:
+        """Whether features that do not occur can be there at all: as in CRFsuite, `min_freq` leaves them out."""
+        return max(self.min_freq) <= 0
+
+    # ---- labels ------------------------------------------------------------------------------------------------
+
+    def encode(
+        self, y: Any, lengths: Any, labels: list[list[Any]] | None, bounds: list[int | None], extend: bool = False
+    ) -> tuple[Knowledge, list[list[Any]]]:
+        """What y says, and the labels of the only level; others than those given are errors unless `extend`."""
+        given, (bound,) = None if labels is None else labels[0], bounds
+        if not self.segments:
+            known, names = encode_labels(y, lengths, given, extend=extend)
+            return known, [names]
+        known, names = encode_segments(y, lengths, given, extend=extend, max_length=None if self.split else bound)
+        if self.split and bound is not None and known.level.longest > bound:
+            known = replace(known, levels=(_split(known.level, bound),))
+        return known, [names]
+
+    def bounds(self) -> list[int | None]:
+        """Longest segment in training, if that was told."""
+        return [self.max_length]
+
+    def levels(self, labels: list[list[Any]], known: Knowledge, old: FlatModel | None) -> list[Level]:
+        """The level, with its longest segment and length features."""
+        (names,), level = labels, known.level
+        if not names:
+            raise ValueError("y holds no label at all: there is nothing to learn from")
+        longest = self.max_length or max(level.longest, old.max_length if old is not None else 0)
+        if longest < 1:
+            raise ValueError("y holds no segment whose two ends are known: give max_length")
+        vocabulary = old.level.span_vocabulary.copy() if old is not None else Vocabulary()
+        basis = length_basis(self.length_features, longest)
+        counts = level.length_counts(len(names), longest) if self.segments else None
+        return [Level(self.names[0], names, longest, *basis, vocabulary, self._limits(names, level, longest), counts)]
+
+    def _limits(self, labels: list[Any], known: Known, longest: int) -> npt.NDArray[np.int32] | None:
+        """Longest segment of each label."""
+        if not self.limits:
+            return None
+        start, stop, _ = known.segments()
+        label, length = known.numbers[start], stop - start
+        limits = np.full(len(labels), longest, np.int32)
+        for y in np.unique(label[label >= 0]).tolist():
+            limits[y] = length[label == y].max()  # of some, an end is unknown: they are as long at least
+        return limits
+
+    def _forbidden(self, labels: list[Any], known: Knowledge) -> list[Pattern]:
+        """Label patterns that must not occur."""
+        level = known.level
+        merged = level.merged and bool(known.complete.all())
+        if not self.segments or (not merged if self.repeats is None else self.repeats):
+            return []
+        start, _, told = level.segments()
+        label = level.numbers[start]
+        # neighbours within a sequence: the boundary between them is not a sequence's end
+        same = (label[1:] == label[:-1]) & told[1:] & told[:-1] & ~np.isin(start[1:], known.offsets)
+        if same.any():
+            name = labels[int(label[1:][same][0])]
+            raise ValueError(f"repeats is False, but in y a segment {name!r} follows another of that label")
+        return [(y, y) for y in range(len(labels))]
+
+    # ---- features ----------------------------------------------------------------------------------------------
+
+    def select(self, inputs: Inputs, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> FlatModel:
+        """The model of the features that the parameters choose, with weights of 0."""
+        (level,) = levels
+        n = level.size
+        forbidden = self._forbidden(level.labels, known)
+        longer = self._longer_patterns(known, level.labels)
+        excluded = set(forbidden)
+        if self.patterns is None:  # what cannot occur needs no weight; patterns that were given are allowed
+            longer = tuple(p for p in longer if not any(p[i : i + 2] in excluded for i in range(len(p) - 1)))
+        never = tuple(p for p in forbidden if p not in longer)
+        always = longer
+        if self.bias_order is not None:  # longer patterns have no always-on feature, only attributes
+            always = tuple(p for p in longer if len(p) - 1 <= self.bias_order)
+            longer = always + tuple(p for p in longer if len(p) - 1 > self.bias_order)
+        patterns = tuple((y,) for y in range(n)) + longer + never
+        columns = np.arange(n, n + len(always), dtype=np.int32)
+        blocks = [Block(0, "pattern", True, np.array([0, len(always)]), columns)]
+        model = FlatModel(levels, vocabulary, blocks, patterns=patterns, segments=self.segments, n_forbidden=len(never))
+        kept, net = inputs.native, model.automaton._native
+        orders, parts = self._attributes(vocabulary)
+        numbers, ends = known.level.numbers, known.level.ends
+        for k, part in enumerate(PARTS if self.segments else PARTS[:1]):
+            bits = np.where(parts >> k & 1, orders, 0).astype(np.uint32)
+            tables: list[Table] = []
+            if self.all_possible_states and self.unseen and (bits & 1).any():
+                tables.append(_all_states(bits, n))
+                bits &= ~np.uint32(1)
+            for least, some in self._by_frequency(bits):
+                tables.append(_core.token_feature_table(kept, net, numbers, ends, k, some, least))
+                _check_ends(part, tables[-1], model)
+            for candidates, cuts in label_candidates(known, whole=part == "inner"):
+                tables.append(_core.token_feature_table(kept, net, candidates, cuts, k, bits & np.uint32(1), -np.inf))
+            if tables:
+                blocks.append(Block(0, part, False, *_united(tables, len(patterns))))
+        grid = np.tile(np.arange(n, dtype=np.int32), len(level.basis))
+        blocks.append(Block(0, "length", False, np.arange(len(level.basis) + 1) * n, grid))
+        if inputs.spans[0] is not None:
+            size, least = len(level.span_vocabulary), self.least(0)
+            table = _core.cell_feature_table(kept, net, numbers, ends, size, least)
+            blocks.append(Block(0, "span", False, *table))
+        cache = {"automaton": model.automaton}
+        return replace(model, blocks=blocks, weights=np.zeros(0), _cache=cache)
+
+    def _longer_patterns(self, known: Knowledge, labels: list[Any]) -> tuple[Pattern, ...]:
+        if self.patterns is not None:
+            return _given_patterns(self.patterns, labels)
+        found = seen_patterns(known, self.order, self.least)
+        passed = passed_patterns(known, self.order) - set(found)
+        found = sorted([*found, *passed], key=lambda p: (len(p), p)) if passed else found
+        if self.all_possible_transitions and self.unseen and self.order >= 1:
+            n = len(labels)
+            found = [(i, j) for i in range(n) for j in range(n)] + [p for p in found if len(p) > 2]
+        return tuple(found)
+
+    def _attributes(self, vocabulary: Vocabulary) -> tuple[Bits, Bits]:
+        """(A,) orders and parts of every attribute, as bits."""
+        told = self.attribute_orders or self.attribute_parts
+        names = vocabulary.names() if told else [""] * len(vocabulary)
+        orders = by_prefix(names, self.attribute_orders, 1)
+        start, inside = np.uint32(1 << PARTS.index("start")), np.uint32(1 << PARTS.index("inside"))
+        parts = by_prefix(names, self.attribute_parts, 0)
+        # attributes of order 1 and more are read where a segment starts, unless told otherwise
+        default = np.where(orders & 1, inside, start) if self.segments else start
+        return orders, np.where(parts > 0, parts, default).astype(np.uint32)
+
+    def _by_frequency(self, bits: Bits) -> list[tuple[float, Bits]]:
+        """Orders of the attributes cut into groups that share a smallest frequency: (frequency, bits (A,))."""
+        groups: dict[float, int] = {}
+        for order in range(_MAX_ORDER + 1):
+            groups[self.least(order)] = groups.get(self.least(order), 0) | 1 << order
+        cut = [(least, (bits & np.uint32(mask)).astype(np.uint32)) for least, mask in groups.items()]
+        return [(least, some) for least, some in cut if some.any()]
+
+
+def _split(known: Known, longest: int) -> Known:
+    """Cut runs of positions that are known to be in one segment after each `longest` of them."""
+    assert known.ends is not None
+    begins = np.ones(len(known.ends), np.bool_)
+    begins[1:] = known.ends[:-1] != 0
+    at = np.arange(len(begins))
+    inside = at - np.maximum.accumulate(np.where(begins, at, 0))
+    ends = np.where((known.ends == 0) & (inside % longest == longest - 1), 1, known.ends).astype(np.int8)
+    return replace(known, ends=ends, longest=longest, merged=False)
+
+
+def _frequencies(min_freq: Any) -> tuple[float, ...]:
+    """min_freq as one number per order."""
+    several = isinstance(min_freq, (Sequence, np.ndarray)) and not isinstance(min_freq, (str, bytes))
+    given = list(min_freq) if several else [min_freq]
+    for value in given:
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
+            raise ValueError(f"min_freq must be a number >= 0, got {min_freq!r} (or give one for each order)")
+    if not given:
+        raise ValueError("min_freq must be a number >= 0, got none")
+    return tuple(map(float, given))
+
+
+def _check_ends(part: str, table: Table, model: FlatModel) -> None:
+    """Raise where kernels would not read a feature: at patterns that end in EOS they know a segment's start only."""
+    if part == "start":
+        return
+    for z in np.unique(table[1]).tolist():
+        if model.patterns[z][-1] == EOS:
+            raise ValueError(
+                f"the pattern {model.pattern_name(z)!r} ends in EOS: attributes tied to it can be read at the start of "
+                f"a segment only, but attribute_parts say {part!r}"
+            )
+
+
+# ---- label patterns ------------------------------------------------------------------------------------------------
+
+
+def seen_patterns(known: Knowledge, order: int, least: Callable[[int], float]) -> list[Pattern]:
+    """Label patterns of length 2 .. order + 1 in unbroken stretches of known segments, least(order) times or more.
+
+    Sorted by length, then by labels.
+    """
+    start, _, told = known.level.segments()
+    stretch = np.cumsum(~told | np.isin(start, known.offsets))[told]
+    label = known.level.numbers[start][told].astype(np.int64)
+    n_labels = int(label.max(initial=0)) + 1
+    found: list[Pattern] = []
+    # code[i]: the number of the pattern that begins at segment i, among `names` of its length, which are sorted
+    code, names = label, [(y,) for y in range(n_labels)]
+    for size in range(2, order + 2):
+        last = max(0, len(label) - size + 1)
+        whole = stretch[:last] == stretch[len(stretch) - last :]
+        longer = code[:last] * n_labels + label[len(label) - last :]
+        distinct, number, counts = np.unique(longer[whole], return_inverse=True, return_counts=True)
+        names = [(*names[k // n_labels], k % n_labels) for k in distinct.tolist()]
+        found.extend(name for name, count in zip(names, counts.tolist(), strict=True) if count >= least(size - 1))
+        code = np.zeros(last, np.int64)
+        code[whole] = number
+    return found
+
+
+def _given_patterns(patterns: Iterable[Any], labels: list[Any]) -> tuple[Pattern, ...]:
+    """Label patterns given by name; those of one label exist anyway."""
+    number = {y: i for i, y in enumerate(labels)}
+    result: dict[Pattern, None] = {}
+    for i, pattern in enumerate(patterns):
+        if isinstance(pattern, (str, bytes)) or not isinstance(pattern, Sequence) or not len(pattern):
+            raise ValueError(f"patterns[{i}] must be a tuple of labels, got {pattern!r}")
+        body = []
+        for k, y in enumerate(pattern):
+            if y in number:
+                body.append(number[y])
+            elif (y == BOS and k == 0) or (y == EOS and k == len(pattern) - 1):
+                body.append(y)
+            else:
+                raise ValueError(
+                    f"patterns[{i}] = {pattern!r}: {y!r} is no label of the training data (BOS may only stand first, "
+                    "EOS only last)"
+                )
+        if len(body) > 1:
+            result[tuple(body)] = None
+    return tuple(result)
+
+
+# ---- attributes ----------------------------------------------------------------------------------------------------
+
+
+def parsed(name: str, rules: Any, parse: Callable[[str, Any], int]) -> dict[str, int]:
+    """Rules by prefix with their values as bits."""
+    if rules is None:
+        return {}
+    if not isinstance(rules, Mapping) or not all(isinstance(prefix, str) for prefix in rules):
+        raise ValueError(f"{name} must be a dict with attribute prefixes as keys, got {rules!r}")
+    return {prefix: parse(f"{name}[{prefix!r}]", value) for prefix, value in rules.items()}
+
+
+def _order_bits(name: str, value: Any) -> int:
+    """Orders as bits: an int or an iterable of ints."""
+    orders = tuple(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else (value,)
+    if not orders:
+        raise ValueError(f"{name} names no order")
+    bits = 0
+    for order in orders:
+        number = checks.count(name, order, 0)
+        if number > _MAX_ORDER:
+            raise ValueError(f"{name} must be at most {_MAX_ORDER}, got {number}")
+        bits |= 1 << number
+    return bits
+
+
+def _part_bits(name: str, value: Any) -> int:
+    """Parts as bits: a name or an iterable of names."""
+    parts = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+    if not parts:
+        raise ValueError(f"{name} names no part")
+    bits = 0
+    for part in parts:
+        if part not in PARTS:
+            raise ValueError(f"{name} must name parts among {', '.join(PARTS)}, got {part!r}")
+        bits |= 1 << PARTS.index(part)
+    return bits
+
+
+def by_prefix(names: Sequence[str], rules: Mapping[str, int], default: int) -> Bits:
+    """(A,) what the longest matching prefix of each attribute name says, else the default."""
+    result = np.full(len(names), default, np.uint32)
+    lengths = sorted({len(prefix) for prefix in rules}, reverse=True)
+    if lengths:
+        for a, name in enumerate(names):
+            for length in lengths:
+                if name[:length] in rules:
+                    result[a] = rules[name[:length]]
+                    break
+    return result
+
+
+def _all_states(bits: Bits, n_labels: int) -> Table:
+    """Every attribute that has order 0 with every label."""
+    counts = np.where(bits & 1, n_labels, 0)
+    rows = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    return rows, np.tile(np.arange(n_labels, dtype=np.int32), int((counts > 0).sum()))
+
+
+def _united(tables: Sequence[Table], width: int) -> Table:
+    """The features of several tables, each once; patterns of a row ascending."""
+    if len(tables) == 1:
+        return tables[0]
+    n = len(tables[0][0]) - 1
+    entries = [np.repeat(np.arange(n), np.diff(rows)) * width + pattern for rows, pattern in tables]
+    found = np.unique(np.concatenate(entries))
+    return row_offsets(found // width, n), (found % width).astype(np.int32)
