@@ -14,7 +14,7 @@ import numpy as np
 
 from fuzz import Fault
 
-TARGETS = ("lattices", "model_files")
+TARGETS = ("lattices", "api", "model_files", "texts")
 PATIENCE = 120.0  # seconds that a round may take
 
 

@@ -32,6 +32,7 @@ class PatternAutomaton {
   // Patterns one after another in `symbols`, cut at `offsets` (n + 1); symbols 0..labels-1, BOS first, EOS last.
   PatternAutomaton(int64_t labels, const int32_t* symbols, const int64_t* offsets, int64_t n)
       : labels_(labels), patterns_(n) {
+    check_size(labels);
     build_trie(symbols, offsets);
     order_states();
     link();
@@ -88,6 +89,35 @@ class PatternAutomaton {
     }
   };
   using Children = std::unordered_map<Key, int32_t, Hash>;
+
+  // What the labels lead to in each state, in lists.
+  class ByState {
+   public:
+    explicit ByState(int64_t states) : first_(static_cast<size_t>(states), -1) {}
+    void add(int32_t state, int32_t label, int32_t target) {
+      entries_.push_back({label, target, first_[state]});
+      first_[state] = static_cast<int32_t>(entries_.size()) - 1;
+    }
+    template <class Use>
+    void each(int32_t state, const Use& use) const {
+      for (int32_t i = first_[state]; i >= 0; i = entries_[i].next) use(entries_[i].label, entries_[i].target);
+    }
+
+   private:
+    struct Entry {
+      int32_t label, target, next;
+    };
+    std::vector<int32_t> first_;
+    std::vector<Entry> entries_;
+  };
+
+  static constexpr int64_t kMostEntries = int64_t{1} << 29;
+
+  void check_size(int64_t states) const {
+    if (states > kMostEntries / labels_)
+      throw std::length_error(std::to_string(states) + " states or more and " + std::to_string(labels_) +
+                              " labels are too many for a table of " + std::to_string(kMostEntries) + " entries");
+  }
 
   int32_t child(int32_t node, int32_t symbol) {
     const auto found = children_.try_emplace({node, symbol}, static_cast<int32_t>(parent_.size()));
@@ -186,15 +216,17 @@ class PatternAutomaton {
     std::iota(by_length.begin(), by_length.end(), 0);
     std::stable_sort(by_length.begin(), by_length.end(),
                      [&](int32_t a, int32_t b) { return length_[a] < length_[b]; });
-    std::unordered_map<Key, int32_t, Hash> pattern_at;
-    pattern_at.reserve(patterns_);
+    check_size(n);
+    ByState patterns(n), children(n);
     end_match_.assign(n, -1);
     for (int64_t z = 0; z < patterns_; ++z) {
       if (ends_[z])
         end_match_[pattern_state_[z]] = static_cast<int32_t>(z);
       else
-        pattern_at[{pattern_state_[z], pattern_label_[z]}] = static_cast<int32_t>(z);
+        patterns.add(pattern_state_[z], pattern_label_[z], static_cast<int32_t>(z));
     }
+    for (const auto& c : children_)
+      if (c.first.symbol >= 0) children.add(c.first.node, c.first.symbol, c.second);
     next_.assign(n * labels_, root_);
     match_.assign(n * labels_, -1);
     suffix_.assign(n, -1);
@@ -212,15 +244,11 @@ class PatternAutomaton {
         else
           end_match_[p] = end_match_[s];
       }
-      for (int32_t y = 0; y < labels_; ++y) {
-        const auto c = children_.find({p, y});
-        if (c != children_.end()) next[y] = c->second;
-        const auto z = pattern_at.find({p, y});
-        if (z != pattern_at.end()) {
-          pattern_suffix_[z->second] = match[y];
-          match[y] = z->second;
-        }
-      }
+      children.each(p, [&](int32_t y, int32_t child) { next[y] = child; });
+      patterns.each(p, [&](int32_t y, int32_t z) {
+        pattern_suffix_[z] = match[y];
+        match[y] = z;
+      });
     }
     children_.clear();
   }

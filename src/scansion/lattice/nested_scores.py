@@ -368,7 +368,7 @@ def _masks(children: Any, pairs: list[tuple[int, int]]) -> list[Bools]:
         return [np.ones(pair, np.bool_) for pair in pairs]
     masks = []
     for d, (value, pair) in enumerate(zip(_listed("children", children, len(pairs)), pairs, strict=True)):
-        mask = np.asarray(value)
+        mask = checks.plain(f"children[{d}]", value)
         if mask.dtype != np.bool_:
             raise ValueError(f"children[{d}] must be a boolean array, got dtype {mask.dtype}")
         checks.check_shape(f"children[{d}]", mask, pair)

@@ -56,7 +56,10 @@ class PatternAutomaton:
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         symbols = np.fromiter((y for p in self.patterns for y in p), np.int32, int(offsets[-1]))
         self._symbols, self._offsets = symbols, offsets
-        self._native = _core.PatternAutomaton(self.n_labels, symbols, offsets)
+        try:
+            self._native = _core.PatternAutomaton(self.n_labels, symbols, offsets)
+        except ValueError as error:
+            raise ValueError(f"the automaton of {len(self.patterns)} patterns is too large: {error}") from None
         self._topologies: dict[bytes, _core.Topology] = {}
 
     @property

@@ -21,7 +21,6 @@ from scansion.models.weights import Block, Level, row_offsets
 __all__ = ["json_value", "pack", "storable", "unpack"]
 
 _LAYOUT = 2
-_LARGEST = 1e100  # a weight whose scores the lattices take
 
 
 def storable(value: Any) -> bool:
@@ -118,10 +117,10 @@ def unpack(stored: ModelFile, structured: Callable[[Contents, list[Level], Vocab
             model.check_block(block)
             model.blocks.append(block)
         model.weights = checks.scores("weights", contents.array("weights"), (model.n_weights,))
-        large = ~(np.abs(model.weights) <= _LARGEST)
+        large = ~(np.abs(model.weights) <= checks.MOST_WEIGHT)
         if large.any():
             at = int(np.argmax(large))
-            raise ValueError(f"weights[{at}] = {model.weights[at]} does not lie within +-{_LARGEST:g}")
+            raise ValueError(f"weights[{at}] = {model.weights[at]} does not lie within +-{checks.MOST_WEIGHT:g}")
         return model
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, AttributeError) as error:
         what = "a piece of it has another type than it should have"
