@@ -9,6 +9,7 @@ PIP_QUIET := --quiet --disable-pip-version-check
 NATIVE := CMakeLists.txt $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' \))
 # An editable installation lists the modules: it is made again when one comes, goes or moves.
 MODULES := $(VENV)/.modules-$(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
+WHEEL_TESTS := tests/test_chain.py tests/test_formats.py tests/test_verbs.py
 PARALLEL := -n auto --dist worksteal
 CI_FLAGS := $(if $(CI),-C cmake.define.SCANSION_WERROR=ON)
 
@@ -22,22 +23,22 @@ endif
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help build demo test lint bench experiments sanitize clean check-tools check-experiments
+.PHONY: help build demo test lint bench experiments sanitize wheel fuzz mutants clean check-tools check-experiments
 
 help:  ## list the targets
 	@echo "scansion: make <target>, with PYTHON=... to choose the interpreter (3.10 or newer)"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
 
-build: $(VENV)/.built  ## install scansion into .venv, editable; rebuilds after C++ changes
+build: $(VENV)/.built $(VENV)/.tools  ## install scansion into .venv, editable; rebuilds after C++ changes
 
-demo: $(VENV)/.built  ## a tour of about a minute; ARGS="--quick" for a short one
+demo: $(VENV)/.built  ## build what it needs (about a minute, once), then a tour of half a minute; ARGS="--quick"
 	@$(BIN)/python -m scansion.demo -o build/demo $(ARGS)
 
-test: $(VENV)/.built  ## run the tests; ARGS="-k chain" is passed to pytest
+test: $(VENV)/.built $(VENV)/.tools  ## run the tests; ARGS="-k chain" is passed to pytest
 	@echo "test: running the tests"
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-lint: $(VENV)/.built  ## check style (ruff), formatting (ruff format) and types (mypy)
+lint: $(VENV)/.built $(VENV)/.tools  ## check style (ruff), formatting (ruff format) and types (mypy)
 	@echo "lint: checking style, formatting and types"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -61,6 +62,25 @@ sanitize: $(ASAN_VENV)/.built  ## run the tests with AddressSanitizer and UBSan 
 	env LD_PRELOAD="$$preload" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 	    $(ASAN_BIN)/python -m pytest -p no:cacheprovider --capture=sys $(PARALLEL) $(ARGS)
 
+wheel: $(VENV)/.builder  ## build sdist and wheel into dist/, and test both in fresh environments
+	@echo "wheel: building sdist and wheel into dist"
+	@rm -rf dist build/wheel
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -c "from scikit_build_core.build import build_sdist; build_sdist('dist')"
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip wheel $(PIP_QUIET) --no-deps --no-build-isolation $(CI_FLAGS) -w dist .
+	@for package in dist/*.tar.gz dist/*.whl; do \
+	    echo "wheel: testing $$package in a fresh environment"; \
+	    rm -rf build/wheel && $(PYTHON) -m venv build/wheel && \
+	    build/wheel/bin/python -m pip install $(PIP_QUIET) $$package pytest hypothesis && \
+	    build/wheel/bin/scansion demo --quick -o build/wheel/demo >/dev/null && \
+	    build/wheel/bin/python -m pytest -q -p no:cacheprovider $(WHEEL_TESTS) || exit 1; done
+	@ls -sh dist
+
+fuzz: $(VENV)/.built  ## random problems against oracles, a minute of them; ARGS="--minutes 60" for more
+	@$(BIN)/python -m fuzz $(ARGS)
+
+mutants: $(VENV)/.built $(VENV)/.tools  ## put small faults into the code, one at a time: tests must notice; ARGS="--native" for C++ too
+	@$(BIN)/python -m fuzz.mutants $(ARGS)
+
 clean:  ## remove environments, builds and caches
 	@echo "clean: removing environments, builds and caches"
 	@rm -rf $(VENV) $(ASAN_VENV) build dist wheelhouse src/scansion/_core.pyi
@@ -82,21 +102,32 @@ check-tools:
 	@for compiler in $(COMPILERS); do command -v $$compiler >/dev/null 2>&1 && exit 0; done; \
 	    echo "scansion needs a C++17 compiler and found none of: $(COMPILERS). Install g++ or clang++, or name one with CXX=..." >&2; exit 1
 
-$(VENV)/.tools: pyproject.toml | check-tools
-	@echo "build: installing the development tools into $(VENV)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install $(PIP_QUIET) "pip>=25.1"
-	@$(BIN)/python -m pip install $(PIP_QUIET) --group dev
+# What it takes to build and run; the tools of development come on top where they are needed.
+$(VENV)/.builder: pyproject.toml | check-tools
+	@echo "build: installing what it takes to build into $(VENV) (pip, CMake, Ninja, nanobind)"
+	@begin=$$(date +%s); \
+	    { test -x $(BIN)/python || $(PYTHON) -m venv $(VENV); } && \
+	    $(BIN)/python -m pip install $(PIP_QUIET) "pip>=25.1" && \
+	    $(BIN)/python -m pip install $(PIP_QUIET) --group build && \
+	    echo "build: installed after $$(($$(date +%s) - begin)) s"
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.builder
+	@echo "build: installing the tools of development into $(VENV) (pytest, ruff, mypy, ...: some 800 MB, minutes)"
+	@begin=$$(date +%s); $(BIN)/python -m pip install $(PIP_QUIET) --group dev && \
+	    echo "build: installed after $$(($$(date +%s) - begin)) s"
 	@touch $@
 
 # Type checkers look for the stub beside the sources, hence the copy; bytecode makes the command start sooner.
-$(MODULES): $(VENV)/.tools
+$(MODULES): $(VENV)/.builder
 	@rm -f $(VENV)/.modules-*
 	@touch $@
 
-$(VENV)/.built: $(VENV)/.tools $(MODULES) $(NATIVE) | check-tools
+$(VENV)/.built: $(VENV)/.builder $(MODULES) $(NATIVE) | check-tools
 	@echo "build: compiling scansion and installing it into $(VENV) (editable)"
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install $(PIP_QUIET) --no-build-isolation $(CI_FLAGS) -e .
+	@begin=$$(date +%s); PATH="$(CURDIR)/$(BIN):$$PATH" \
+	    $(BIN)/python -m pip install $(PIP_QUIET) --no-build-isolation $(CI_FLAGS) -e . && \
+	    echo "build: compiled and installed after $$(($$(date +%s) - begin)) s"
 	@cp "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/scansion/_core.pyi" src/scansion/
 	@$(BIN)/python -m compileall -q src/scansion
 	@touch $@

@@ -1,4 +1,4 @@
-"""Hostile calls: valid arguments of lattices, estimators and functions of them with one or two replaced by strange ones.
+"""Hostile calls: valid arguments of lattices, estimators and functions, one or two of them replaced by strange ones.
 
 A call gives finite answers, or an exception that the package raises in words of its own; anything else is a fault.
 """

@@ -1,6 +1,8 @@
 // Columns of text: one token a line, blank lines between sequences.
 #pragma once
 
+#include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -21,7 +23,8 @@ struct LineError : std::runtime_error {
 inline bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
 // How lines are cut into cells. separator: empty for runs of spaces and tabs. comment: lines that begin so are passed
-// over; empty: there are none.
+// over; empty: those that begin with # and have another number of cells than tokens (a token may be #) end a sequence,
+// as -DOCSTART- does always.
 struct ColumnFormat {
   std::string separator, comment;
 };
@@ -45,6 +48,7 @@ class Columns {
     out.width_ = expected;
     const std::string_view text = out.text;
     const auto size = static_cast<int64_t>(text.size());
+    if (expected < 0 && format.comment.empty()) out.width_ = width_behind_notes(text, format);
     for (int64_t at = 0; at < size; ++line) {
       const size_t found = text.find('\n', static_cast<size_t>(at));
       const int64_t next = found == std::string_view::npos ? size : static_cast<int64_t>(found) + 1;
@@ -92,24 +96,59 @@ class Columns {
     while (spaces < line.size() && is_blank(line[spaces])) ++spaces;
     const bool blank = spaces == line.size();
     const bool comment = !format.comment.empty() && line.substr(0, format.comment.size()) == format.comment;
-    if (blank || comment) {
+    const bool document = is_document(line);
+    if (blank || comment || document) {
       lines.push_back({begin, eol, eol, next, -1});
-      if (blank) end_sequence();
+      if (blank || document) end_sequence();
       return;
     }
     if (!is_utf8(line)) throw LineError(number, "the line is not valid UTF-8");
     const auto first = static_cast<int64_t>(cells.size());
-    if (format.separator.empty())
-      cut_at_blanks(line, begin);
-    else
-      cut_at(line, begin, format.separator);
-    const int64_t width = static_cast<int64_t>(cells.size()) - first;
+    const int64_t width = cut(line, begin, format);
     if (width_ < 0) width_ = width;
+    // inside a sequence, a # must stand alone: the line of a hashtag that lacks a cell is an error
+    const bool opens = rows() == offsets.back() || line.size() == 1 || is_blank(line[1]);
+    if (width != width_ && line[0] == '#' && opens && format.comment.empty()) {
+      cells.resize(static_cast<size_t>(first));
+      lines.push_back({begin, eol, eol, next, -1});
+      end_sequence();
+      return;
+    }
     if (width != width_)
       throw LineError(number, "the line has " + std::to_string(width) + (width == 1 ? " column" : " columns") +
                                   " where the lines before have " + std::to_string(width_));
     lines.push_back({begin, format.separator.empty() ? cells.back().end : eol, eol, next, rows()});
     row_begins_.push_back(first);
+  }
+
+  static bool is_document(std::string_view line) {
+    constexpr std::string_view mark = "-DOCSTART-";
+    return line.substr(0, mark.size()) == mark && (line.size() == mark.size() || !is_word(line[mark.size()]));
+  }
+  static bool is_word(char c) { return c == '-' || c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+  // The cells of the first line that does not begin with #, where the text begins with such lines; else -1.
+  static int64_t width_behind_notes(std::string_view text, const ColumnFormat& format) {
+    if (text.empty() || text[0] != '#') return -1;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      const std::string_view line = text.substr(at, end - at - (end > at && text[end - 1] == '\r' ? 1 : 0));
+      if (line.find_first_not_of(" \t") != std::string_view::npos && line[0] != '#' && !is_document(line)) {
+        Columns one;
+        return one.cut(line, 0, format);
+      }
+      at = end + 1;
+    }
+    return -1;
+  }
+
+  int64_t cut(std::string_view line, int64_t begin, const ColumnFormat& format) {
+    const size_t first = cells.size();
+    if (format.separator.empty())
+      cut_at_blanks(line, begin);
+    else
+      cut_at(line, begin, format.separator);
+    return static_cast<int64_t>(cells.size() - first);
   }
 
   void cut_at_blanks(std::string_view line, int64_t begin) {

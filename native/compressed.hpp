@@ -171,7 +171,7 @@ inline void drop_tiny(double* x, int64_t n) {
 inline int64_t whole_vectors(int64_t n) { return (n + 3) / 4 * 4; }
 
 // Q_n(0..most) of the last reach() + 1 positions, (reach() + 1, S, stride). seen(v, rows) is called when only the
-// changes into v have been added.
+// changes into v have been added; what it takes away there has not begun a place.
 template <class Sweep, class Seen>
 std::vector<double> count_places(Sweep& sweep, int64_t most, int64_t stride, const Seen& seen) {
   const int64_t S = sweep.states(), ring = sweep.reach() + 1;
@@ -266,16 +266,36 @@ void complete_places(ArcSweep<ChainGraph>& sweep, int64_t c, int64_t stride, con
   }
 }
 
-// out (most + 1,) = P(length c)
-template <class Sweep>
-void trajectory_lengths(Sweep& sweep, int64_t most, double* out) {
+// out (most + 1,) = P(length c, and what `seen` leaves of the changes; see count_places)
+template <class Sweep, class Seen>
+void trajectory_lengths(Sweep& sweep, int64_t most, double* out, const Seen& seen) {
   const int64_t S = sweep.states(), T = sweep.length(), stride = whole_vectors(most + 1);
-  const std::vector<double> table = count_places(sweep, most, stride, [](int64_t, const double*) {});
+  const std::vector<double> table = count_places(sweep, most, stride, seen);
   const double* rows = table.data() + (T % (sweep.reach() + 1)) * S * stride;
   const std::vector<double> last = sweep.finals();
   std::fill_n(out, most + 1, 0.0);
   for (int64_t p = 0; p < S; ++p) kernels().add_scaled(out, rows + p * stride, last[p], most + 1);
   drop_tiny(out, most + 1);
+}
+
+template <class Sweep>
+void trajectory_lengths(Sweep& sweep, int64_t most, double* out) {
+  trajectory_lengths(sweep, most, out, [](int64_t, double*) {});
+}
+
+// out (most + 1,) = P(length c, and every place has one of its labels); allowed: (places, labels), later places may
+// have any (paper 004, equations 9 and 10, for any set of cells)
+template <class Sweep>
+void passing_lengths(Sweep& sweep, int64_t most, const uint8_t* allowed, int64_t places, int64_t labels, double* out) {
+  const int64_t S = sweep.states(), stride = whole_vectors(most + 1);
+  trajectory_lengths(sweep, most, out, [&](int64_t, double* rows) {
+    for (int64_t p = 0; p < S; ++p) {
+      const int32_t y = sweep.label(p);
+      for (int64_t i = 0; y >= 0 && i < std::min(places, most); ++i)
+        if (!allowed[i * labels + y]) rows[p * stride + i + 1] = 0.0;
+    }
+  });
+  for (int64_t c = 0; c < std::min(places, most + 1); ++c) out[c] = 0.0;  // too short to have all of the places
 }
 
 // out (c, labels) = P(s_i = j, length c), c >= 1
@@ -296,29 +316,160 @@ void trajectory_marginals(Sweep& sweep, int64_t c, int64_t labels, double* out) 
   });
 }
 
-// The paper's labelling: the most likely length, then the most likely state at each place. False: no length up to
-// `most` has a probability above zero. Tables are made longer only while a longer length could still be likelier.
+// The most likely length; 0: no length up to `most` has a probability above zero. Tables are made longer only while a
+// longer length could still be likelier.
 template <class Sweep>
-bool paper_labelling(Sweep& sweep, int64_t most, int64_t labels, Trajectory& out) {
-  out.clear();
-  if (sweep.length() == 0) return true;
+int64_t likeliest_length(Sweep& sweep, int64_t most) {
   std::vector<double> lengths;
-  int64_t c = 0;
   for (int64_t limit = std::min<int64_t>(32, most);; limit = std::min(2 * limit, most)) {
     lengths.resize(static_cast<size_t>(limit + 1));
     trajectory_lengths(sweep, limit, lengths.data());
-    c = std::max_element(lengths.begin(), lengths.end()) - lengths.begin();
+    const int64_t c = std::max_element(lengths.begin(), lengths.end()) - lengths.begin();
     const double rest = 1.0 - std::accumulate(lengths.begin(), lengths.end(), 0.0);
-    if (limit == most || rest < lengths[c]) break;
+    if (limit == most || rest < lengths[c]) return lengths[c] > 0.0 ? c : 0;
   }
-  if (!(lengths[c] > 0.0)) return false;
+}
+
+// Whether a configuration has this trajectory.
+template <class Sweep>
+bool can_occur(Sweep& sweep, const Trajectory& trajectory, int64_t labels) {
+  const int64_t S = sweep.states(), ring = sweep.reach() + 1, c = static_cast<int64_t>(trajectory.size());
+  std::vector<std::vector<int64_t>> places(static_cast<size_t>(labels));
+  for (int64_t i = 0; i < c; ++i) places[trajectory[i]].push_back(i + 1);
+  std::vector<uint8_t> reached(static_cast<size_t>(ring * S * (c + 1)), 0);  // [v, p, places so far]
+  const auto at = [&](int64_t v, int64_t p) { return reached.data() + ((v % ring) * S + p) * (c + 1); };
+  at(0, sweep.initial())[0] = 1;
+  for (int64_t v = 1; v <= sweep.length(); ++v) {
+    std::fill_n(at(v, 0), S * (c + 1), uint8_t{0});
+    for (const Arc& arc : sweep.into(v)) {
+      const uint8_t* from = at(arc.from, arc.source);
+      uint8_t* to = at(v, arc.target);
+      for (const int64_t i : places[arc.label]) to[i] |= from[arc.change ? i - 1 : i];
+    }
+  }
+  const std::vector<double> last = sweep.finals();
+  for (int64_t p = 0; p < S; ++p)
+    if (last[p] > 0.0 && at(sweep.length(), p)[c]) return true;
+  return false;
+}
+
+// Any table of forward sums tells which labels and steps are possible.
+inline bool can_occur(ArcSweep<ChainGraph>& sweep, const Trajectory& trajectory, int64_t labels) {
+  const ChainGraph& graph = sweep.graph();
+  const int64_t c = static_cast<int64_t>(trajectory.size());
+  std::vector<uint8_t> reached(static_cast<size_t>(c), 0);
+  reached[0] = graph.after(1)[trajectory[0]] > kMinusInfinity;
+  for (int64_t v = 2; v <= graph.length(); ++v) {
+    const double *after = graph.after(v), *w = graph.transition(v);
+    for (int64_t i = std::min(v, c) - 1; i >= 0; --i) {
+      const int32_t y = trajectory[i];
+      const bool stays = reached[i] && w[y * labels + y] > kMinusInfinity;
+      const int32_t before = i > 0 ? trajectory[i - 1] : y;
+      const bool enters = before != y && reached[i - 1] && w[before * labels + y] > kMinusInfinity;
+      reached[i] = (stays || enters) && after[y] > kMinusInfinity;
+    }
+  }
+  return reached[c - 1];
+}
+
+// Of the trajectories of length c that a configuration has, one with the largest sum of value (c, labels) over its
+// places: the sweep of count_places with maxima in place of sums, and back along what attained them.
+template <class Sweep>
+Trajectory best_places(Sweep& sweep, const double* value, int64_t c, int64_t labels) {
+  const int64_t S = sweep.states(), T = sweep.length();
+  std::vector<double> table(static_cast<size_t>((T + 1) * S * (c + 1)), kMinusInfinity);  // [v, p, places so far]
+  const auto at = [&](int64_t v, int64_t p) { return table.data() + (v * S + p) * (c + 1); };
+  const auto via = [&](const Arc& arc, int64_t i) {
+    const double* from = at(arc.from, arc.source);
+    return arc.change ? from[i - 1] + value[(i - 1) * labels + arc.label] : from[i];
+  };
+  at(0, sweep.initial())[0] = 0.0;
+  for (int64_t v = 1; v <= T; ++v)
+    for (const Arc& arc : sweep.into(v)) {
+      double* to = at(v, arc.target);
+      for (int64_t i = 1; i <= c; ++i) to[i] = std::max(to[i], via(arc, i));
+    }
+  const std::vector<double> last = sweep.finals();
+  int64_t p = -1;
+  for (int64_t q = 0; q < S; ++q)
+    if (last[q] > 0.0 && at(T, q)[c] > kMinusInfinity && (p < 0 || at(T, q)[c] > at(T, p)[c])) p = q;
+  Trajectory out;
+  for (int64_t v = T, i = c; p >= 0 && v > 0;) {
+    const std::vector<Arc>& arcs = sweep.into(v);
+    const auto arc = std::find_if(arcs.begin(), arcs.end(),
+                                  [&](const Arc& a) { return a.target == p && via(a, i) == at(v, p)[i]; });
+    if (arc == arcs.end()) break;
+    if (arc->change) {
+      out.push_back(arc->label);
+      --i;
+    }
+    v = arc->from;
+    p = arc->source;
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+inline Trajectory best_places(ArcSweep<ChainGraph>& sweep, const double* value, int64_t c, int64_t labels) {
+  const ChainGraph& graph = sweep.graph();
+  const int64_t T = graph.length(), L = labels;
+  std::vector<double> table(static_cast<size_t>(T * L * (c + 1)), kMinusInfinity);  // [v - 1, label, places so far]
+  const auto at = [&](int64_t v, int64_t y) { return table.data() + ((v - 1) * L + y) * (c + 1); };
+  for (int64_t y = 0; y < L; ++y)
+    if (graph.after(1)[y] > kMinusInfinity) at(1, y)[1] = value[y];
+  std::vector<double> enter(static_cast<size_t>(c + 1));
+  for (int64_t v = 2; v <= T; ++v)
+    for (int64_t y = 0; y < L; ++y) {
+      if (!(graph.after(v)[y] > kMinusInfinity)) continue;
+      const double* w = graph.transition(v) + y;
+      std::fill(enter.begin(), enter.end(), kMinusInfinity);
+      for (int64_t k = 0; k < L; ++k)
+        if (k != y && w[k * L] > kMinusInfinity) {
+          const double* from = at(v - 1, k);
+          for (int64_t i = 0; i < c; ++i) enter[i + 1] = std::max(enter[i + 1], from[i]);
+        }
+      double* to = at(v, y);
+      for (int64_t i = 1; i <= c; ++i) to[i] = enter[i] + value[(i - 1) * L + y];
+      if (w[y * L] > kMinusInfinity)
+        for (int64_t i = 1; i <= c; ++i) to[i] = std::max(to[i], at(v - 1, y)[i]);
+    }
+  int64_t y = 0;
+  for (int64_t k = 1; k < L; ++k)
+    if (at(T, k)[c] > at(T, y)[c]) y = k;
+  Trajectory out;
+  if (!(at(T, y)[c] > kMinusInfinity)) return out;
+  out.push_back(static_cast<int32_t>(y));
+  for (int64_t v = T, i = c; v > 1; --v) {
+    const double* w = graph.transition(v) + y;
+    if (w[y * L] > kMinusInfinity && at(v - 1, y)[i] == at(v, y)[i]) continue;
+    int64_t k = 0;
+    while (k == y || !(w[k * L] > kMinusInfinity) || at(v - 1, k)[i - 1] + value[(i - 1) * L + y] != at(v, y)[i]) ++k;
+    --i;
+    y = k;
+    out.push_back(static_cast<int32_t>(y));
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+// The most likely length c, then a labelling of its places; false: no length up to `most` has a probability above zero.
+// raw: the paper's, the most likely label at each place, which need not be a trajectory that can occur. Else the one that
+// can occur with the most places expected to be right: the same wherever the paper's can.
+template <class Sweep>
+bool label_places(Sweep& sweep, int64_t most, int64_t labels, bool raw, Trajectory& out) {
+  out.clear();
+  if (sweep.length() == 0) return true;
+  const int64_t c = likeliest_length(sweep, most);
+  if (c == 0) return false;
   std::vector<double> places(static_cast<size_t>(c * labels));
   trajectory_marginals(sweep, c, labels, places.data());
   for (int64_t i = 0; i < c; ++i) {
     const double* row = places.data() + i * labels;
     out.push_back(static_cast<int32_t>(std::max_element(row, row + labels) - row));
   }
-  return true;
+  if (raw || can_occur(sweep, out, labels)) return true;
+  out = best_places(sweep, places.data(), c, labels);
+  return !out.empty();
 }
 
 inline Trajectory trajectory_of(const Path& path, bool merge) {
@@ -341,13 +492,18 @@ struct BestTrajectories {
 // The mass of a prefix, P(the trajectory starts with it), bounds every trajectory that it starts, and is exact:
 //   X_n(q) = P(n, the trajectory up to n is q) = sum over stays w: m -> n of X_m(q) F(w | m) + what enters from q's parent
 // with F(w | m) = P(w) / P(m), the probability of leaving m by w. Taking up q gives the mass of each child, the sum
-// of X_m(q) F(w | m) over the changes w to its label, and P(q) itself, the sum of X at the end. The first complete
-// trajectory that no open prefix can beat is the best. O(T A / L) time and O(T S / L) memory for each prefix.
+// of X_m(q) F(w | m) over the changes w to its label, and P(q) itself, the sum of X at the end. Not all of a child's mass
+// can go to one trajectory. With
+//   U(n) = max(P(no further change | n), max over labels k of C(n, k)) >= P(any one way of going on, as a trajectory | n)
+//   C(n, k) = sum over stays w: n -> m of F(w | n) C(m, k) + sum over changes w to label k, into m, of F(w | n) U(m)
+// the sum of X_m(q) F(w | m) U(n) over those changes bounds every trajectory that the child starts: the next label is
+// chosen once for all times, those after it may differ with the time. The first complete trajectory that no open prefix
+// can beat is the best. O(T A / L) time and O(T S / L) memory for each prefix.
 class TrajectorySearch {
  public:
   template <class Sweep>
   TrajectorySearch(Sweep& sweep, int64_t labels, int64_t most)
-      : T_(sweep.length()), S_(sweep.states()), labels_(labels), most_(most), initial_(sweep.initial()) {
+      : T_(sweep.length()), S_(sweep.states()), labels_(labels), most_(most), initial_(sweep.initial()), reach_(sweep.reach()) {
     group_.assign(static_cast<size_t>(S_), 0);
     members_.resize(static_cast<size_t>(labels));
     for (int64_t p = 0; p < S_; ++p) {
@@ -357,15 +513,16 @@ class TrajectorySearch {
       members_[y].push_back(static_cast<int32_t>(p));
     }
     list_ways_out(sweep);
-    prefixes_.push_back({-1, -1, 0, 1.0, -1, -1, 0});
+    bound_completions();
+    prefixes_.push_back({-1, -1, 0, -1, -1, 0});
   }
 
-  BestTrajectories run(int64_t k, int64_t budget, const std::vector<Trajectory>& candidates) {
+  BestTrajectories run(int64_t k, int64_t budget, const Trajectory& candidate) {
     BestTrajectories result;
     k_ = k;
     budget_ = budget;
     push({1.0, 0, false});
-    for (const Trajectory& candidate : candidates) visit(candidate);
+    visit(candidate);
     std::vector<Entry> found;
     while (!open_.empty() && static_cast<int64_t>(found.size()) < k) {
       const Entry top = open_.front();
@@ -408,7 +565,6 @@ class TrajectorySearch {
   struct Prefix {
     int64_t parent;
     int32_t label, depth;
-    double mass;
     int64_t data;  // its X, or -1: not taken up yet
     int64_t child, children;
   };
@@ -457,6 +613,32 @@ class TrajectorySearch {
     }
   }
 
+  // U of every node, from the end
+  void bound_completions() {
+    rest_.assign(static_cast<size_t>((T_ + 1) * S_), 1.0);
+    std::vector<double> stay(rest_), next(static_cast<size_t>(labels_));
+    const int64_t ring = (reach_ + 1) * S_;  // C of the nodes that a step reaches
+    std::vector<double> change(static_cast<size_t>(ring * labels_), 0.0);
+    for (int64_t node = T_ * S_ - 1; node >= 0; --node) {
+      double none = 0.0;
+      std::fill(next.begin(), next.end(), 0.0);
+      for (int64_t i = first_[node]; i < first_[node + 1]; ++i) {
+        const WayOut& way = out_[i];
+        const int64_t to = way.stop * S_ + way.target;
+        if (way.change) {
+          next[way.label] += way.weight * rest_[to];
+          continue;
+        }
+        none += way.weight * stay[to];
+        const double* later = change.data() + to % ring * labels_;
+        for (int64_t k = 0; k < labels_; ++k) next[k] += way.weight * later[k];
+      }
+      stay[node] = none;
+      std::copy(next.begin(), next.end(), change.begin() + node % ring * labels_);
+      rest_[node] = std::max(none, *std::max_element(next.begin(), next.end()));
+    }
+  }
+
   // use(node's X, way) for every way out of the nodes of a prefix; X may grow ahead of u
   template <class Use, class End>
   void walk(const Prefix& prefix, const Mass& mass, const Use& use, const End& end) const {
@@ -489,7 +671,7 @@ class TrajectorySearch {
     }
     walk(prefix, mass, [&](double x, const WayOut& way) {
       if (way.change)
-        child[way.label] += x * way.weight;
+        child[way.label] += x * way.weight * rest_[way.stop * S_ + way.target];
       else
         mass.value[way.stop * n + group_[way.target]] += x * way.weight;
     }, [&](double x) { complete += x; });
@@ -509,9 +691,10 @@ class TrajectorySearch {
     prefixes_[id].child = static_cast<int64_t>(prefixes_.size());
     for (int32_t y = 0; y < labels_; ++y) {
       if (!(child[y] > 0.0)) continue;
-      prefixes_.push_back({id, y, prefix.depth + 1, child[y], -1, -1, 0});
+      prefixes_.push_back({id, y, prefix.depth + 1, -1, -1, 0});
       ++prefixes_[id].children;
-      push({child[y], static_cast<int64_t>(prefixes_.size()) - 1, false});
+      // what rounding may have taken from a bound that is attained
+      push({child[y] * (1.0 + 1e-12), static_cast<int64_t>(prefixes_.size()) - 1, false});
     }
   }
 
@@ -568,13 +751,14 @@ class TrajectorySearch {
     return out;
   }
 
-  int64_t T_, S_, labels_, most_, initial_;
+  int64_t T_, S_, labels_, most_, initial_, reach_;
   int64_t k_ = 1, budget_ = 0, spent_ = 0;
   double pruned_ = 0.0;
   std::vector<int32_t> group_;                 // (S,) index of a state among those of its label
   std::vector<std::vector<int32_t>> members_;  // states by label
   std::vector<int64_t> first_;                 // (T * S + 1,) ways out of a node
   std::vector<WayOut> out_;
+  std::vector<double> rest_;  // (T + 1, S) U
   std::vector<Prefix> prefixes_;
   std::vector<Mass> data_;
   std::vector<Entry> open_;    // a heap

@@ -212,6 +212,10 @@ class ExactSegments {
     for (int64_t e = 0; e < net_.end_classes; ++e) {
       const int64_t z = net_.end_pattern[e];
       tail.push_back(net_.end_parent[e] >= 0 ? tail[net_.end_parent[e]] : Exact());
+      if (z < 0) {  // the sequence must not end so
+        tail[e] = Exact(kMinusInfinity);
+        continue;
+      }
       if (view_.starts) tail[e] += Exact(view_.starts[u * view_.starts_stride + z]);
       if (z < view_.columns) add_extent(u, d, z, inside_end_[e], tail[e]);
     }

@@ -54,7 +54,10 @@ class ChainGraph {
   int32_t label(int64_t p) const { return static_cast<int32_t>(p); }
   int64_t reach() const { return 1; }
   bool doubtful(int64_t v, int64_t p) const { return v > 0 && table_[(v - 1) * view_.labels + p] < -kFar; }
-  // for v >= 2: the table's row, and the scores (L, L) of the steps, that incoming(v, .) adds up
+  // the table's row of v; for v >= 2 the row before it and the scores (L, L) of the steps, that incoming(v, .) adds up;
+  // after prepare(v) the scores (L,) of the labels at v themselves
+  const double* after(int64_t v) const { return table_ + (v - 1) * view_.labels; }
+  const double* row() const { return row_; }
   const double* before(int64_t v) const { return table_ + (v - 2) * view_.labels; }
   const double* transition(int64_t v) const { return view_.transition + (v - 2) * view_.transition_stride; }
   void prepare(int64_t v) { kernels_.chain_row(view_, v - 1, row_); }

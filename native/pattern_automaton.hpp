@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rules.hpp"
 #include "views.hpp"
 
 namespace scansion {
@@ -264,10 +265,13 @@ class PatternAutomaton {
 };
 
 // Arcs and classes laid out for the kernels; see TopologyView. `extent[z]`: pattern z scores more than a start part.
+// With rules, a state is a pair (state of the patterns, state of the rules): only pairs that can be reached are there,
+// in order; arcs that the rules forbid are not, and the sequence must not end where they do not accept.
 class Topology {
  public:
-  Topology(const PatternAutomaton& net, const uint8_t* extent) {
-    const int64_t S = net.states(), L = net.labels(), P = net.patterns();
+  Topology(const PatternAutomaton& net, const uint8_t* extent, const RuleMachine* rules = nullptr,
+           int64_t most_states = 0) {
+    const int64_t L = net.labels(), P = net.patterns();
     std::vector<int32_t> start_class(P, -1), extent_class(P, -1), end_class(P, -1);
     std::vector<int32_t> order(P);
     std::iota(order.begin(), order.end(), 0);
@@ -285,8 +289,8 @@ class Topology {
       near_extent[z] = extent[z] ? z : s >= 0 ? near_extent[s] : -1;
     }
 
-    // arcs out of states that can be reached
-    std::vector<uint8_t> reached(S, 0);
+    // states that can be reached
+    std::vector<uint8_t> reached(net.states(), 0);
     std::vector<int32_t> queue = {static_cast<int32_t>(net.initial())};
     reached[net.initial()] = 1;
     for (size_t i = 0; i < queue.size(); ++i)
@@ -298,6 +302,8 @@ class Topology {
         }
       }
     std::sort(queue.begin(), queue.end());
+    const Pairs pairs(net, rules, most_states);
+    const int64_t S = rules ? pairs.size() : net.states();
 
     // extent classes: every extent pattern, and a bare class for labels that have an arc without one
     std::vector<uint8_t> bare(L, 0);
@@ -343,15 +349,34 @@ class Topology {
       int32_t target, extent, source, start, label;
     };
     std::vector<Arc> arcs;
-    arcs.reserve(queue.size() * L);
+    arcs.reserve((rules ? S : static_cast<int64_t>(queue.size())) * L);
     const int32_t none = static_cast<int32_t>(start_pattern_.size());
-    for (const int32_t p : queue)
-      for (int32_t y = 0; y < L; ++y) {
-        const int32_t m = net.match(p, y);
-        const int32_t s = m >= 0 ? near_start[m] : -1, e = m >= 0 ? near_extent[m] : -1;
-        arcs.push_back({net.next(p, y), e >= 0 ? extent_class[e] : bare_class[y], p, s >= 0 ? start_class[s] : none, y});
-        if (s < 0) view_.bare_arcs = true;
-      }
+    const auto add_arc = [&](int32_t p, int32_t y, int32_t source, int32_t target) {
+      const int32_t m = net.match(p, y);
+      const int32_t s = m >= 0 ? near_start[m] : -1, e = m >= 0 ? near_extent[m] : -1;
+      arcs.push_back({target, e >= 0 ? extent_class[e] : bare_class[y], source, s >= 0 ? start_class[s] : none, y});
+      if (s < 0) view_.bare_arcs = true;
+    };
+    if (!rules) {
+      for (const int32_t p : queue)
+        for (int32_t y = 0; y < L; ++y) add_arc(p, y, p, net.next(p, y));
+    } else {
+      for (int32_t i = 0; i < S; ++i)
+        for (int32_t y = 0; y < L; ++y) {
+          const int32_t target = pairs.next(i, y);
+          if (target >= 0) add_arc(pairs.pattern_state(i), y, i, target);
+        }
+    }
+    const int32_t refused = static_cast<int32_t>(end_pattern_.size());
+    if (rules) {  // the end class of states where the rules do not accept
+      end_pattern_.push_back(-1);
+      end_parent_.push_back(-1);
+    }
+    const auto end_of = [&](int32_t state) {
+      if (rules && !rules->accepting[pairs.rule_state(state)]) return refused;
+      const int32_t z = net.end_match(rules ? pairs.pattern_state(state) : state);
+      return z >= 0 ? end_class[z] : -1;
+    };
     std::sort(arcs.begin(), arcs.end(), [](const Arc& a, const Arc& b) {
       return a.target != b.target ? a.target < b.target : a.extent != b.extent ? a.extent < b.extent : a.source < b.source;
     });
@@ -363,8 +388,7 @@ class Topology {
         key_target_.push_back(a.target);
         key_extent_.push_back(a.extent);
         key_label_.push_back(a.label);
-        const int32_t z = net.end_match(a.target);
-        key_end_.push_back(z >= 0 ? end_class[z] : -1);
+        key_end_.push_back(end_of(a.target));
         ++state_keys_[a.target + 1];
       }
       arc_source_.push_back(a.source);
@@ -376,8 +400,9 @@ class Topology {
     view_.states = S;
     view_.labels = L;
     view_.patterns = P;
-    view_.initial = net.initial();
+    view_.initial = rules ? pairs.initial() : net.initial();
     view_.longest = net.longest();
+    view_.restricted = rules != nullptr;
     view_.keys = static_cast<int64_t>(key_target_.size());
     view_.start_classes = none;
     view_.extent_classes = static_cast<int64_t>(extent_pattern_.size());
@@ -406,6 +431,45 @@ class Topology {
   const TopologyView& view() const { return view_; }
 
  private:
+  // Pairs (state of the patterns, state of the rules) that can be reached, in order.
+  class Pairs {
+   public:
+    Pairs(const PatternAutomaton& net, const RuleMachine* rules, int64_t most) : net_(net), rules_(rules) {
+      if (!rules) return;
+      const int64_t first = key(net.initial(), 0);
+      keys_ = {first};
+      number_[first] = 0;
+      for (size_t i = 0; i < keys_.size(); ++i)
+        for (int64_t y = 0; y < net.labels(); ++y) {
+          const int64_t target = step(keys_[i], y);
+          if (target >= 0 && number_.try_emplace(target, 0).second) keys_.push_back(target);
+          if (static_cast<int64_t>(keys_.size()) > most) throw std::overflow_error("too many states");
+        }
+      std::sort(keys_.begin(), keys_.end());
+      for (size_t i = 0; i < keys_.size(); ++i) number_[keys_[i]] = static_cast<int32_t>(i);
+    }
+    int64_t size() const { return static_cast<int64_t>(keys_.size()); }
+    int32_t initial() const { return number_.at(key(net_.initial(), 0)); }
+    int32_t pattern_state(int64_t i) const { return static_cast<int32_t>(keys_[i] / rules_->states); }
+    int32_t rule_state(int64_t i) const { return static_cast<int32_t>(keys_[i] % rules_->states); }
+    int32_t next(int64_t i, int64_t y) const {
+      const int64_t target = step(keys_[i], y);
+      return target >= 0 ? number_.at(target) : -1;
+    }
+
+   private:
+    int64_t key(int64_t p, int64_t q) const { return p * rules_->states + q; }
+    int64_t step(int64_t from, int64_t y) const {
+      const int32_t q = rules_->next[from % rules_->states * net_.labels() + y];
+      return q >= 0 ? key(net_.next(from / rules_->states, y), q) : -1;
+    }
+
+    const PatternAutomaton& net_;
+    const RuleMachine* rules_;
+    std::vector<int64_t> keys_;
+    std::unordered_map<int64_t, int32_t> number_;
+  };
+
   void add_extent(int32_t pattern, int32_t parent, int32_t label) {
     extent_pattern_.push_back(pattern);
     extent_parent_.push_back(parent);

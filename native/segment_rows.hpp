@@ -131,7 +131,7 @@ inline void prepare_segment(const SegmentView& s, const TopologyView& n, double*
     for (int64_t q = 0; q < w.Q - (n.bare_arcs ? 0 : 1); ++q) worst = top - row[q] > worst ? top - row[q] : worst;
   }
   // a state that lost its weight differs from the heaviest one for at most `longest` segments
-  w.mixing = n.label_extents && n.end_classes == 0 && worst * static_cast<double>(n.longest) <= 460.0;
+  w.mixing = !n.restricted && n.label_extents && n.end_classes == 0 && worst * static_cast<double>(n.longest) <= 460.0;
 }
 
 inline const double* start_row(const SegmentWork& w, int64_t u) {
@@ -182,6 +182,10 @@ inline void final_row(const SegmentView& s, const TopologyView& n, const Segment
   const int64_t P = s.columns;
   for (int64_t e = 0; e < n.end_classes; ++e) {
     const int64_t z = n.end_pattern[e];
+    if (z < 0) {
+      tail[e] = -kInfinity;
+      continue;
+    }
     double x = n.end_parent[e] >= 0 ? tail[n.end_parent[e]] : 0.0;
     if (s.starts) x += s.starts[u * s.starts_stride + z];
     if (z < P) {

@@ -79,6 +79,7 @@ struct SegmentSink {
     const int64_t P = s.columns;
     for (int64_t e = 0; e < n.end_classes; ++e) {
       const int64_t z = n.end_pattern[e];
+      if (z < 0) continue;
       const double p = w.tail[e];
       if (answer.starts) answer.starts[u * s.starts_stride + z] += p;
       if (z >= P) continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "flat_model.hpp"
+#include "lexicon.hpp"
 #include "places.hpp"
 
 namespace scansion {
@@ -61,10 +62,7 @@ class PlaceScores {
  public:
   PlaceScores(FlatScores& s, const int32_t* trajectory, int64_t places, const PlaceNet* net)
       : s_(s), m_(s.m_), trajectory_(trajectory), places_(places), net_(net), T_(s.length_) {
-    if (m_.dense)
-      fill_chain();
-    else
-      fill_segments();
+    if (!m_.dense) fill_segments();
   }
 
   // log Z of all configurations with this trajectory and, unless null, their posteriors
@@ -75,14 +73,8 @@ class PlaceScores {
 
   // the best of them; empty if none is possible
   Path best() {
+    if (m_.dense) return best_chain();
     Path path;
-    if (m_.dense) {
-      const ChainView view = chain_view();
-      std::vector<int32_t> place(static_cast<size_t>(T_));
-      if (!best_labels(view, s_.work_, place.data())) return path;
-      for (int64_t t = 0; t < T_; ++t) path.push_back({t, t + 1, trajectory_[place[t]]});
-      return path;
-    }
     const SegmentView view = segment_view();
     std::vector<int32_t> ranks;
     on_segments(view, net_->topology(), s_.work_, ranks, Table::kBest,
@@ -95,81 +87,102 @@ class PlaceScores {
   // place i at position t leaves room for the places before it and after it
   bool room(int64_t t, int64_t i) const { return i <= t && places_ - 1 - i <= T_ - 1 - t; }
 
-  // ---- first-order chains ----
+  // ---- first-order chains: place i goes on, or place i + 1 begins (paper 004, equation 6), in logarithms ----
 
-  void fill_chain() {
-    const int64_t L = m_.labels, c = places_, rows = pair_rows();
-    start_.resize(static_cast<size_t>(T_ * c));
-    allowed_.resize(static_cast<size_t>(T_ * c));
-    for (int64_t t = 0; t < T_; ++t)
-      for (int64_t i = 0; i < c; ++i) {
-        start_[t * c + i] = s_.start[t * L + trajectory_[i]];
-        allowed_[t * c + i] = room(t, i);
+  // the first and last place, exclusive, that leave room at t
+  int64_t low(int64_t t) const { return std::max<int64_t>(0, places_ - (T_ - t)); }
+  int64_t high(int64_t t) const { return std::min(t + 1, places_); }
+
+  // scores at t of place i's label, of staying in it from t - 1, of coming from the place before
+  double at(int64_t t, int64_t i) const { return s_.start[t * m_.labels + trajectory_[i]]; }
+  double stay(int64_t t, int64_t i) const { return pairs(t)[trajectory_[i] * m_.labels + trajectory_[i]]; }
+  double enter(int64_t t, int64_t i) const { return pairs(t)[trajectory_[i - 1] * m_.labels + trajectory_[i]]; }
+  const double* pairs(int64_t t) const { return s_.pairs + (m_.varying_starts ? (t - 1) * m_.labels * m_.labels : 0); }
+
+  // (T, places) by rows up to t: the join (sum or maximum) over all ways to be in a place, each row less its largest
+  // entry; what was taken off comes back in `scale`
+  template <class Join>
+  std::vector<double> forward(const Join& join, double& scale) const {
+    const int64_t c = places_;
+    std::vector<double> table(static_cast<size_t>(T_ * c), kMinusInfinity);
+    scale = 0.0;
+    for (int64_t t = 0; t < T_; ++t) {
+      double* row = table.data() + t * c;
+      const double* before = row - c;
+      double top = kMinusInfinity;
+      for (int64_t i = low(t); i < high(t); ++i) {
+        double x = 0.0;
+        if (t > 0) {
+          x = before[i] + stay(t, i);
+          if (i > 0) x = join(x, before[i - 1] + enter(t, i));
+        }
+        row[i] = x + at(t, i);
+        top = std::max(top, row[i]);
       }
-    pairs_.assign(static_cast<size_t>(std::max<int64_t>(1, rows) * c * c), kMinusInfinity);
-    each_move([&](int64_t at, int64_t pair) {
-      for (int64_t r = 0; r < rows; ++r) pairs_[r * c * c + at] = s_.pairs[r * L * L + pair];
-    });
-  }
-  int64_t pair_rows() const { return m_.varying_starts ? std::max<int64_t>(0, T_ - 1) : 1; }
-
-  // use(place pair, label pair) for staying and for going on
-  template <class Use>
-  void each_move(const Use& use) const {
-    for (int64_t i = 0; i < places_; ++i) {
-      use(i * places_ + i, trajectory_[i] * m_.labels + trajectory_[i]);
-      if (i + 1 < places_) use(i * places_ + i + 1, trajectory_[i] * m_.labels + trajectory_[i + 1]);
-    }
-  }
-
-  ChainView chain_view() const {
-    ChainView v;
-    v.length = T_;
-    v.labels = places_;
-    v.unary = start_.data();
-    v.transition = pairs_.data();
-    v.transition_stride = m_.varying_starts ? places_ * places_ : 0;
-    v.allowed = allowed_.data();
-    return v;
-  }
-
-  double chain_posteriors(FlatExpectations* out) {
-    const int64_t c = places_, L = m_.labels, stride = padded4(c);
-    TransitionWeights shared;
-    std::vector<double> weights, outer, counts, labels, transitions;
-    if (!m_.varying_starts) {
-      weights.resize(static_cast<size_t>(2 * c * stride));
-      shared.weight = weights.data();
-      shared.transposed = weights.data() + c * stride;
-      kernels().exponentiate_transition(pairs_.data(), c, shared);
-    }
-    ChainAnswer answer;
-    if (out) {
-      labels.assign(static_cast<size_t>(T_ * c), 0.0);
-      answer.labels = labels.data();
-      if (m_.varying_starts) {
-        transitions.assign(pairs_.size(), 0.0);
-        answer.transitions = transitions.data();
-      } else {
-        outer.assign(static_cast<size_t>(c * stride), 0.0);
-        counts.assign(static_cast<size_t>(c * c), 0.0);
-        answer.outer = outer.data();
-        answer.counts = counts.data();
+      if (!(top > kMinusInfinity)) {
+        scale = kMinusInfinity;
+        return table;
       }
+      for (int64_t i = low(t); i < high(t); ++i) row[i] -= top;
+      scale += top;
     }
-    scansion::chain_posteriors(chain_view(), m_.varying_starts ? nullptr : &shared, s_.work_, out != nullptr, answer);
-    if (!out) return answer.log_partition;
-    for (int64_t t = 0; t < T_; ++t)
-      for (int64_t i = 0; i < c; ++i) out->start[t * L + trajectory_[i]] += labels[t * c + i];
-    each_move([&](int64_t at, int64_t pair) {
-      if (m_.varying_starts) {
-        for (int64_t r = 0; r < T_ - 1; ++r) out->pairs[r * L * L + pair] += transitions[r * c * c + at];
-      } else {
-        const int64_t padded = at / c * stride + at % c;
-        out->pairs[pair] += counts[at] + outer[padded] * weights[padded];
+    return table;
+  }
+
+  Path best_chain() const {
+    Path path;
+    double scale = 0.0;
+    const std::vector<double> table = forward([](double a, double b) { return std::max(a, b); }, scale);
+    if (!(scale > kMinusInfinity)) return path;
+    path.resize(static_cast<size_t>(T_));
+    for (int64_t t = T_ - 1, i = places_ - 1; t >= 0; --t) {
+      path[t] = {t, t + 1, trajectory_[i]};
+      const double* before = table.data() + (t - 1) * places_;
+      if (t > 0 && i > 0 && before[i - 1] + enter(t, i) > before[i] + stay(t, i)) --i;
+    }
+    return path;
+  }
+
+  double chain_posteriors(FlatExpectations* out) const {
+    double log_z = 0.0;
+    const int64_t c = places_, L = m_.labels;
+    const std::vector<double> table = forward(log_add, log_z);
+    if (!out || !(log_z > kMinusInfinity)) return log_z;
+    std::vector<double> after(static_cast<size_t>(c), kMinusInfinity), stays(after), enters(after);
+    after[c - 1] = 0.0;  // the rest of the sequence, from each place at t
+    out->start[(T_ - 1) * L + trajectory_[c - 1]] += 1.0;
+    for (int64_t t = T_ - 1; t > 0; --t) {
+      // both ways into the places at t, then their probabilities: together they are certain
+      const double* before = table.data() + (t - 1) * c;
+      double top = kMinusInfinity;
+      for (int64_t i = low(t); i < high(t); ++i) {
+        stays[i] = after[i] + at(t, i) + stay(t, i);
+        enters[i] = i > 0 ? after[i] + at(t, i) + enter(t, i) : kMinusInfinity;
+        top = std::max(top, std::max(before[i] + stays[i], i > 0 ? before[i - 1] + enters[i] : kMinusInfinity));
       }
-    });
-    return answer.log_partition;
+      double sum = 0.0;
+      const auto each = [&](const auto& use) {
+        for (int64_t i = low(t); i < high(t); ++i) {
+          use(i, i, std::exp(before[i] + stays[i] - top));
+          if (i > 0) use(i - 1, i, std::exp(before[i - 1] + enters[i] - top));
+        }
+      };
+      each([&](int64_t, int64_t, double x) { sum += x; });
+      double* to = out->pairs + (m_.varying_starts ? (t - 1) * L * L : 0);
+      each([&](int64_t from, int64_t i, double x) {
+        to[trajectory_[from] * L + trajectory_[i]] += x / sum;
+        out->start[(t - 1) * L + trajectory_[from]] += x / sum;
+      });
+      // on to t - 1; the largest entry taken off
+      double largest = kMinusInfinity;
+      for (int64_t i = low(t - 1); i < high(t - 1); ++i) {
+        const double go = i + 1 < high(t) ? enters[i + 1] : kMinusInfinity;
+        after[i] = log_add(i >= low(t) ? stays[i] : kMinusInfinity, go);
+        largest = std::max(largest, after[i]);
+      }
+      for (int64_t i = low(t - 1); i < high(t - 1); ++i) after[i] -= largest;
+    }
+    return log_z;
   }
 
   // ---- segments, and chains of higher order ----
@@ -264,8 +277,7 @@ class PlaceScores {
   int64_t places_;
   const PlaceNet* net_;
   int64_t T_;
-  std::vector<double> start_, inside_, end_, by_length_, full_, starts_, pairs_;
-  std::vector<uint8_t> allowed_;
+  std::vector<double> start_, inside_, end_, by_length_, full_, starts_;
   std::vector<int32_t> runs_;
 };
 

@@ -69,6 +69,7 @@ struct TopologyView {
   bool bare_arcs = false;    // some arc has no start class
   bool label_extents = false;  // every extent class is a single label: extents say nothing of the past
   bool identity_keys = false;  // key k has extent class k
+  bool restricted = false;     // states remember all of the past: a product with rules
 
   const int64_t* key_arcs = nullptr;     // (K + 1,) arcs of key k
   const int32_t* arc_source = nullptr;   // (A,)
@@ -84,7 +85,7 @@ struct TopologyView {
   const int32_t* extent_pattern = nullptr;  // (extent_classes,) or -1: no pattern, score 0
   const int32_t* extent_parent = nullptr;   // (extent_classes,) or -1
   const int32_t* extent_label = nullptr;    // (extent_classes,)
-  const int32_t* end_pattern = nullptr;     // (end_classes,)
+  const int32_t* end_pattern = nullptr;     // (end_classes,) or -1: the sequence must not end so
   const int32_t* end_parent = nullptr;      // (end_classes,) or -1
 };
 

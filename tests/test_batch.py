@@ -380,3 +380,74 @@ def test_bad_n_jobs(n_jobs):
 def test_constraint_shapes(shape, name):
     with pytest.raises(ValueError, match=name):
         make("chain", [2, 3]).build().constrain(labels=np.ones(shape, dtype=np.bool_))
+
+
+# ---- padded arrays and flat labels -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["none", "shared", "by sequence", "by position"])
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(0, 2**32 - 1))
+def test_padded_scores_are_the_ragged_ones(form, lengths, seed):
+    """Whatever lies behind a sequence's end, by lengths or by mask."""
+    rng = np.random.default_rng(seed)
+    count, longest, size = len(lengths), max(lengths) + 1, 3
+    scores = np.where((np.arange(longest) < np.array(lengths)[:, None])[..., None], 1.0, np.nan)
+    scores = scores * rng.normal(size=(count, longest, size))
+    shape = {
+        "shared": (size, size),
+        "by sequence": (count, size, size),
+        "by position": (count, longest - 1, size, size),
+    }
+    transition = None if form == "none" else rng.normal(size=shape[form])
+    start, end = rng.normal(size=(2, size))
+    batch = sc.ChainBatch.from_padded(scores, lengths, transition, start, end)
+    masked = sc.ChainBatch.from_padded(
+        scores, transition=transition, start=start, end=end, mask=np.arange(longest) < np.array(lengths)[:, None]
+    )
+    np.testing.assert_array_equal(batch.log_partition(), masked.log_partition())
+    for b, n in enumerate(lengths):
+        pairs = transition
+        if form in ("by sequence", "by position"):
+            pairs = transition[b] if form == "by sequence" else transition[b, : max(n - 1, 0)]
+        one = sc.ChainLattice(scores[b, :n], pairs, start, end)
+        np.testing.assert_allclose(batch.log_partition()[b], one.log_partition(), rtol=1e-12, atol=1e-12)
+    # labels in a row, by sequence and padded have one score
+    labels = rng.integers(0, size, sum(lengths))
+    by_sequence = np.split(labels, np.cumsum(lengths)[:-1])
+    np.testing.assert_array_equal(batch.score(labels), batch.score(by_sequence))
+    np.testing.assert_array_equal(batch.score(batch.padded(labels, fill=-1)), batch.score(by_sequence))
+    np.testing.assert_array_equal(batch.log_probability(labels), batch.log_probability(by_sequence))
+    if len(labels):
+        np.testing.assert_array_equal(batch.score(labels.tolist()), batch.score(by_sequence))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scores": np.zeros((2, 3))}, r"scores must have shape \(B, T, L\)"),
+        ({"lengths": [3, 4]}, r"lengths\[1\] = 4 is out of range"),
+        ({"lengths": [3]}, r"lengths must have shape \(2,\)"),
+        ({"lengths": [[True, False, True], [True] * 3]}, r"lengths\[0\] has gaps"),
+        ({"mask": np.ones((2, 4), bool)}, r"mask must have shape \(2, 3\)"),
+        ({"lengths": [1, 1], "mask": np.ones((2, 3), bool)}, "give one"),
+        ({"transition": np.zeros((3, 5, 5))}, r"transition must have shape \(2, 5, 5\)"),
+        ({"transition": np.zeros((2, 3, 5, 5))}, r"transition must have shape \(2, 2, 5, 5\)"),
+    ],
+)
+def test_padded_arrays_that_do_not_fit(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sc.ChainBatch.from_padded(**({"scores": np.zeros((2, 3, 5))} | arguments))
+
+
+def test_labels_that_do_not_fit():
+    batch = sc.ChainBatch.from_padded(np.zeros((2, 3, 5)), [3, 1])
+    for labels, message in [
+        ([0, 0, 0], r"configs must have shape \(4,\)"),
+        (np.array([0, 0, 0, 5]), "out of range"),
+        (np.zeros((2, 2), int), "has 2 columns, but a sequence has 3"),
+        ([[0, 0, 0]], "one entry per sequence"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            batch.score(labels)
+    with pytest.raises(ValueError, match=r"rows must have shape \(4,\)"):
+        batch.padded([1, 2])

@@ -64,16 +64,68 @@ def test_marginals(case):
 
 @given(cases(*PROBLEMS))
 def test_predict(case):
-    """The most likely length, and at each place a label that none beats."""
+    """The most likely length; raw, at each place a label that none beats; else a trajectory that can occur, of which none
+    that can has more places expected to be right."""
     answer = case.lattice.compressed()
-    labels = answer.predict()
+    labels, raw = answer.predict(), answer.predict(raw=True)
     known = brute_trajectories(case)
     by_length = reference.length_distribution(known, case.problem.n_times)
     tolerance = 10 * case.atol
+    assert len(labels) == len(raw)
     assert by_length[len(labels)] >= by_length.max() - tolerance
     joint = reference.place_marginals(known, len(labels), case.problem.n_labels)
-    for i, y in enumerate(labels):
+    for i, y in enumerate(raw):
         assert joint[i, y] >= joint[i].max() - tolerance
+    assert labels in known and answer.log_probability(labels) > -np.inf
+    right = {s: joint[np.arange(len(s)), list(s)].sum() for s in known if len(s) == len(labels)}
+    assert right[labels] >= max(right.values()) - len(labels) * tolerance
+    assert labels == raw or raw not in known
+
+
+def test_predict_where_the_likeliest_labels_are_no_trajectory():
+    """Places judged one by one come out as label 0 twice in a row, which a chain does not have."""
+    rng = np.random.default_rng(0)
+    impossible = 0
+    for _ in range(400):
+        lattice = sc.ChainLattice(rng.normal(size=(8, 3)), rng.normal(size=(3, 3)))
+        answer = lattice.compressed()
+        raw, labels = answer.predict(raw=True), answer.predict()
+        impossible += any(a == b for a, b in zip(raw[:-1], raw[1:], strict=True))
+        assert np.isfinite(answer.log_probability(labels))
+    assert impossible > 10
+
+
+@given(cases(*PROBLEMS), st.integers(0, 2**32 - 1))
+def test_probability_of_cells(case, seed):
+    answer = case.lattice.compressed()
+    known, n, rng = brute_trajectories(case), case.problem.n_times, np.random.default_rng(seed)
+    for _ in range(4):
+        cells = [(int(rng.integers(n + 1)), int(rng.integers(case.problem.n_labels))) for _ in range(rng.integers(4))]
+        places = {place: {y for other, y in cells if other == place} for place, _ in cells}
+
+        def passes(s, places=places):
+            return all(place < len(s) and s[place] in ys for place, ys in places.items())
+
+        expected = sum(p for s, p in known.items() if passes(s))
+        assert_allclose(answer.probability(cells), expected, rtol=0, atol=20 * case.atol)
+        c = int(rng.integers(n + 1))
+        given_length = sum(p for s, p in known.items() if passes(s) and len(s) == c)
+        assert_allclose(answer.probability(cells, length=c), given_length, rtol=0, atol=20 * case.atol)
+
+
+@given(cases(*PROBLEMS))
+def test_lexicon(case):
+    """Many trajectories at once, possible or not, are what each is by itself and what enumeration says."""
+    answer = case.lattice.compressed()
+    known = brute_trajectories(case)
+    n, last = case.problem.n_times, case.problem.n_labels - 1
+    words = [*list(known)[:20], tuple([last, 0] * n)[: n + 1] if last else (0,), (last,), (0,)]
+    values = answer.log_probabilities(words)
+    assert values.shape == (len(words),)
+    for word, value in zip(words, values, strict=True):
+        assert value == answer.log_probability(word)
+        assert_allclose(np.exp(value), known.get(word, 0.0), rtol=10 * case.atol, atol=1e-12)
+    assert answer.log_probabilities([]).shape == (0,)
 
 
 @given(cases(*PROBLEMS), st.integers(1, 6))
@@ -274,8 +326,8 @@ def test_long_sequence_of_zeros():
     lattice = sc.ChainLattice(np.zeros((n, 2)), np.zeros((2, 2)))
     answer = lattice.compressed(max_length=40)
     assert answer.lengths.shape == (41,)
-    trajectory = tuple(i % 2 for i in range(300))
-    for places in (3, 300):
+    trajectory = tuple(i % 2 for i in range(5_000))
+    for places in (3, 5_000):
         expected = binom.logpmf(places - 1, n - 1, 0.5) - np.log(2)
         assert_allclose(answer.log_probability(trajectory[:places]), expected, rtol=1e-9, atol=0)
 
@@ -369,6 +421,16 @@ def test_errors_name_the_argument_and_the_value():
         answer.log_probability("abc")
     with pytest.raises(ValueError, match="trajectory must be an array of integers"):
         answer.log_probability([0.5])
+    with pytest.raises(ValueError, match=r"trajectories\[1\]\[1\] = 0 is the label before it again"):
+        answer.log_probabilities([(0, 1), (0, 0)])
+    with pytest.raises(ValueError, match="trajectories must be a list of sequences of labels, got 3"):
+        answer.log_probabilities(3)
+    with pytest.raises(ValueError, match=r"cells must be pairs \(place, label\), got \[3\]"):
+        answer.probability([3])
+    with pytest.raises(ValueError, match=r"cells\[0\]\[0\] must be at least 0, got -1"):
+        answer.probability([(-1, 0)])
+    with pytest.raises(ValueError, match=r"labels of cells\[0\] = 7 is out of range"):
+        answer.probability([(0, 7)])
     with pytest.raises(ValueError, match="trajectory of length 5 is impossible"):
         answer.lattice((0, 1, 0, 1, 0))
     with pytest.raises(ValueError, match="length 5 is impossible"):

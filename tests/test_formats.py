@@ -249,7 +249,8 @@ words = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters
 
 def written(records, form, separator="\t"):
     out = io.BytesIO()
-    for record in records:
+    for number, record in enumerate(records):
+        record.number = number
         format_module(form).write(out, record, Reading(format=form, separator=separator))
     return out.getvalue()
 
@@ -262,7 +263,8 @@ def test_what_is_written_is_read(form, data):
     records, expected = [], []
     for rows in data.draw(st.lists(tokens, min_size=1, max_size=3)):
         cells, labels = [list(row[:2]) for row in rows], [row[2] for row in rows]
-        records.append(Record("here", cells, None, [labels], None, {}))
+        names = {"names": ["form", "lemma"], "label_names": ["upos"]} if form == "conllu" else {}  # columns that it has
+        records.append(Record("here", cells, None, [labels], None, {}, **names))
         expected.append((cells, labels))
     content = written(records, form)
     stream = io.BufferedReader(io.BytesIO(content))
@@ -272,6 +274,8 @@ def test_what_is_written_is_read(form, data):
     for (cells, items, _), (given_cells, _) in zip(got, expected, strict=True):
         if form == "crfsuite":  # cells are attributes, named by their columns
             assert items == [{f"{c}={cell}": 1.0 for c, cell in enumerate(row)} for row in given_cells]
+        elif form == "conllu":
+            assert [row[1:3] for row in cells] == given_cells
         else:
             assert cells == given_cells
 
@@ -363,9 +367,153 @@ def test_reading_from_a_model_file():
         {"columns": ["0"]},
         {"template": 3},
         {"scheme": "x"},
+        {"header": 1},
+        {"group": [0]},
+        {"format": "csv", "labels": [None]},
         {"new": 1},
     ):
         with pytest.raises(ValueError):
             Reading.from_json({**good, **change})
     with pytest.raises(ValueError):
         Reading.from_json([])
+    older = {key: value for key, value in good.items() if key not in ("header", "group")}
+    assert Reading.from_json(older) == reading
+    named = Reading("csv", columns=("word", 2), labels=("tag",), header=True, group="id")
+    assert Reading.from_json(named.to_json()) == named
+
+
+# ---- CSV -------------------------------------------------------------------------------------------------------------
+
+
+def csv_block(write, text, name="a.csv", **reading):
+    (block,) = blocks(write(text, name), Reading(format="csv", **reading))
+    return block
+
+
+@given(
+    data=st.lists(
+        st.lists(st.tuples(*[st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0\r"))] * 3)),
+        min_size=1,
+        max_size=3,
+    ),
+    separator=st.sampled_from(",;|"),
+)
+def test_csv_holds_any_cell(data, separator):
+    """Separators, quotes and line ends stand in quoted cells; sequences are told apart by their number."""
+    records = [Record("here", [list(r[:2]) for r in rows], None, [[r[2] for r in rows]], None, {}) for rows in data]
+    if not records[0].cells:
+        records[0].cells, records[0].labels = [["a", "b"]], [["c"]]
+    text = written(records, "csv", separator)
+    stream = io.BufferedReader(io.BytesIO(text))
+    found = list(format_module("csv").read(stream, "here", Reading(format="csv", separator=separator)))
+    got = [(record.cells, *record.labels) for block in found for record in block.records()]
+    assert got == [(record.cells, *record.labels) for record in records if record.cells]
+
+
+def test_csv_of_a_spreadsheet(write):
+    """Names of columns, a group that is written once, quotes; empty rows and the byte order mark do no harm."""
+    text = 'Sentence #,Word,POS,Tag\nSentence: 1,The,DT,B-NP\n,"man, ""x""",NN,I-NP\n,,,\nSentence: 2,sees,VB,O\n'
+    for start in ("", "\ufeff"):
+        block = csv_block(write, start + text)
+        assert block.names == ["Sentence #", "Word", "POS", "Tag"] and block.reading.group == "Sentence #"
+        assert block.reading.labels == ("Tag",) and block.reading.columns == ("Word", "POS")
+        assert block.words() == [["The", 'man, "x"'], ["sees"]] and block.labels() == [["B-NP", "I-NP"], ["O"]]
+        assert block.numbers == [2, 5]
+        assert [record.cells[0] for record in block.records()] == [["The", "DT"], ["sees", "VB"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "names", "words", "labels"),
+    [
+        ("a,X\nb,Y\n\nc,Y\n", {}, [], [["a", "b"], ["c"]], [["X", "Y"], ["Y"]]),
+        ("a;X\nb;Y\n", {}, [], [["a", "b"]], [["X", "Y"]]),
+        ("a,X\nb,Y\n", {"header": True}, ["a", "X"], [["b"]], [["Y"]]),
+        ("word,label\nb,Y\n", {}, ["word", "label"], [["b"]], [["Y"]]),
+        ("word,label\nb,Y\n", {"header": False}, [], [["word", "b"]], [["label", "Y"]]),
+        ("n,tag,x\n1,Y,b\n", {"labels": ("tag",), "columns": ("x",)}, ["n", "tag", "x"], [["b"]], [["Y"]]),
+        ("7,a,X\n7,b,Y\n8,c,Y\n", {"group": 0}, [], [["a", "b"], ["c"]], [["X", "Y"], ["Y"]]),
+        ("time,x,label\n0.5,3,walk\n", {}, ["time", "x", "label"], [["0.5"]], [["walk"]]),
+        ("# no\nword,label\nb,Y\n", {"comment": "#"}, ["word", "label"], [["b"]], [["Y"]]),
+    ],
+)
+def test_csv_headers_and_groups(write, text, reading, names, words, labels):
+    block = csv_block(write, text, **reading)
+    assert (block.names, block.words(), block.labels()) == (names, words, labels)
+
+
+def test_quotes_between_tabs(write):
+    """A token that is a quote stays one; a quoted cell is taken apart."""
+    block = csv_block(write, '"\tO\n""\tO\n"a ""b"""\tX\n', "a.tsv")
+    assert block.words() == [['"', '""', 'a "b"']]
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "message"),
+    [
+        ("a,X\nb\n", {}, "a.csv:2: the row has 1 column, not 2"),
+        ('a,X\n"b,Y\n', {}, "a.csv:2: .*ends with one"),
+        ("word,label\nb,Y\n", {"labels": ("tag",)}, "no column 'tag'; the columns are word, label"),
+        ("a,b,a\nx,y,z\n", {"header": True, "labels": ("a",)}, "several columns 'a'"),
+        ("a,X\n", {"group": 5}, "no column 5: the file has 2 columns"),
+        ("a,X\n", {"separator": "::"}, "one character"),
+    ],
+)
+def test_malformed_csv(write, text, reading, message):
+    with pytest.raises(FormatError, match=message):
+        for block in blocks(write(text, "a.csv"), Reading(format="csv", **reading)):
+            block.labels()
+
+
+# ---- CoNLL-U, marks of documents, JSON arrays ------------------------------------------------------------------------
+
+SENTENCE = (
+    "# text = vamonos\n1-2\tvamonos\t_\t_\t_\t_\t_\t_\t_\t_\n1\tva\tir\tVERB\t_\t_\t0\troot\t_\t_\n"
+    "2\tnos\tnos\tPRON\t_\t_\t1\tobj\t_\t_\n2.1\tx\t_\tX\t_\t_\t_\t_\t_\t_\n\n"
+)
+
+
+def test_conllu_has_words_without_ranges_and_empty_nodes(write):
+    (block,) = blocks(write(SENTENCE * 2, "a.conllu"), Reading(format="conllu"))
+    assert block.words() == [["va", "nos"]] * 2 and block.labels() == [["VERB", "PRON"]] * 2
+    assert block.numbers == [1, 7] and "".join(line + "\n" for line in block.texts) == SENTENCE * 2
+    (block,) = blocks(write(SENTENCE, "a.conllu"), Reading(format="conllu", labels=("deprel",), columns=("lemma",)))
+    assert block.words() == [["ir", "nos"]] and block.labels() == [["root", "obj"]]
+
+
+@pytest.mark.parametrize(("text", "message"), [("1\ta\n", "ten columns"), ("x" + "\t_" * 9 + "\n", "not 'x'")])
+def test_malformed_conllu(write, text, message):
+    with pytest.raises(FormatError, match=f":1: .*{message}"):
+        list(blocks(write(text, "a.conllu"), Reading(format="conllu")))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-DOCSTART- -X- O\n\na X O\n", [["a"]]),
+        ("a X\n-DOCSTART- -X-\nb X\n", [["a"], ["b"]]),
+        ("# one two three\na X\n# the next one\nb X\n", [["a"], ["b"]]),
+        ("#begin document (x); part 0\na X\n\n#end\n", [["a"]]),
+        ("# X\na X\n", [["#", "a"]]),  # a token
+        ("a X\n# X\n", [["a", "#"]]),
+        ("# alone\n", [["#"]]),
+    ],
+)
+def test_marks_of_documents_and_notes_separate(write, text, expected):
+    found = [row for block in blocks(write(text), Reading()) for row in (block.words() if len(block) else [])]
+    assert found == expected
+
+
+def test_a_hashtag_that_lacks_a_cell_is_no_note(write):
+    with pytest.raises(FormatError, match=":2: the line has 1 column where"):
+        list(blocks(write("a X\n#tag\n"), Reading()))
+
+
+def test_json_arrays_and_other_keys(write):
+    text = '[{"tokens": ["a", "b"], "ner_tags": [0, 1]},\n {"tokens": ["b"], "tags": ["Q"]}]'
+    (block,) = blocks(write(text), Reading(format="jsonl"))
+    assert block.words() == [["a", "b"], ["b"]] and block.labels() == [[0, 1], ["Q"]]
+    line = '{"tokens": ["a"], "pos_tags": ["N"], "ner_tags": ["O"]}'
+    (block,) = blocks(write(line), Reading(format="jsonl", labels=("pos_tags",)))
+    assert block.labels() == [["N"]]
+    with pytest.raises(FormatError, match=":1: element 1: the line must be"):
+        list(blocks(write('[{"tokens": []}, 3]'), Reading(format="jsonl")))

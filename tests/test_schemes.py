@@ -5,12 +5,14 @@ test_metrics.py compares the reading of malformed sequences with conlleval's rul
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scansion.schemes import SCHEMES, Segment, convert, detect, encode, segments
+from scansion.schemes import _ROLES, SCHEMES, Segment, convert, detect, encode, segments, transitions
 
 TAG_SCHEMES = ("iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou")
 TYPES = ("NP", "VP", "A-B", "")
@@ -250,3 +252,36 @@ def test_inputs_stay_as_they_are(labels, scheme):
     segments(labels, scheme)
     convert(labels, scheme, "iob2")
     assert labels == copy
+
+
+# ---- transitions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", TAG_SCHEMES)
+@pytest.mark.parametrize("types", [("X", "Y"), ("",)])
+def test_transitions_allow_what_strict_reading_does(scheme, types):
+    """All sequences of up to four labels: those that the masks allow are those that `encode` can write."""
+    tags = sorted(set(_ROLES[scheme]))
+    labels = ["O", *(f"{tag}-{kind}" if kind else tag for tag in tags for kind in types)]
+    transition, start, end = transitions(labels, scheme)
+    assert {*np.unique(transition), *start, *end} <= {0.0, -np.inf}
+    for length in (1, 2, 3, 4) if len(types) == 1 else (1, 2, 3):
+        for numbers in itertools.product(range(len(labels)), repeat=length):
+            score = start[numbers[0]] + end[numbers[-1]] + sum(transition[i, j] for i, j in itertools.pairwise(numbers))
+            try:
+                segments([labels[i] for i in numbers], scheme, strict=True)
+                allowed = True
+            except ValueError:
+                allowed = False
+            assert (score == 0.0) == allowed, [labels[i] for i in numbers]
+
+
+def test_transitions_of_other_spellings():
+    plain = transitions(["a", "b"], "plain")
+    assert not plain.transition.any() and not plain.start.any() and not plain.end.any()
+    turned = transitions(["_", "X|B", "X|I"], "bio", suffix=True, delimiter="|", outside="_")
+    np.testing.assert_array_equal(turned.transition, transitions(["O", "B-X", "I-X"]).transition)
+    with pytest.raises(ValueError, match="'Q-X' at position 1 has no tag of scheme 'iob2'"):
+        transitions(["O", "Q-X"])
+    with pytest.raises(ValueError, match="allows everything"):
+        transitions(["O"], "conlleval")

@@ -137,7 +137,7 @@ def test_errors():
     fitted = sc.CRF().fit(X[:1], Y[:1])
     with pytest.raises(ValueError, match=r"constraints\[0\] is a Trajectory"):
         fitted.predict(X[:1], constraints=Y[:1])
-    with pytest.raises(ValueError, match="method must be 'paper' or 'best', got 'mean'"):
+    with pytest.raises(ValueError, match="method must be 'places', 'best' or 'paper', got 'mean'"):
         fitted.predict_compressed(X, method="mean")
 
 

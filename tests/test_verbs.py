@@ -545,3 +545,116 @@ def test_formats_round_trip(ok, here):
     again = ok("convert", "-", "--from", "crfsuite", "--to", "jsonl", stdin=items.encode())
     assert json.loads(again.splitlines()[0])["labels"][-1] == "O"
     assert ok("convert", "-", "--from", "jsonl", "--to", "crfsuite", stdin=again.encode()) == items
+
+
+# ---- options anywhere, other formats, what is suspicious ------------------------------------------------------------
+
+
+def test_options_stand_anywhere(ok, here):
+    expected = ok("tag", "crf", "words.txt", "--marginals")
+    assert ok("tag", "crf", "--marginals", "words.txt") == ok("tag", "--marginals", "crf", "words.txt") == expected
+    assert ok("tag", "crf", "-o", "anywhere.txt", "words.txt", "-j", "1") == ""
+    assert (here / "anywhere.txt").read_text() == ok("tag", "crf", "--", "words.txt")
+    assert ok("evaluate", "crf", "--json", "test.txt") == ok("evaluate", "crf", "test.txt", "--json")
+    assert ok("convert", "--to", "jsonl", "test.txt", "--labels", "-1") == ok("convert", "test.txt", "--to", "jsonl")
+    ok("train", "-q", "train.txt", "-o", "two", "test.txt", "--max-iterations", "1", "--labels", "-1,-1",
+       "--features", "words", "--model", "hierarchical")  # fmt: skip
+    assert scansion.load(here / "two").reading_.labels == (-1, -1)
+
+
+def csv_of(data, path):
+    rows = [f'{b},"{w}",{p},{y}' for b, sentence in enumerate(data) for w, p, y in sentence]
+    path.write_text("sentence_id,word,pos,label\n" + "\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize("model", ["crf", "semicrf"])
+def test_csv_from_training_to_scores(call, ok, here, model):
+    csv_of(sentences(30), here / "train.csv")
+    csv_of(sentences(10, 1), here / "test.csv")
+    name = f"csv-{model}"
+    code, _, said = call("train", "train.csv", "-o", name, "--max-iterations", "20", "--model", model)
+    assert code == 0 and "columns: word, pos; labels: label, sequences by sentence_id" in said
+    tagged = ok("tag", name, "test.csv", "--marginals").splitlines()
+    assert tagged[0] == "sentence_id,word,pos,label,predicted,probability"
+    found = [line.split(",") for line in tagged[1:]]
+    assert sum(row[3] == row[4] for row in found) > 0.9 * len(found)
+    assert all(0 <= float(row[5]) <= 1 for row in found)
+    scores = json.loads(ok("evaluate", name, "test.csv", "--json"))
+    assert scores["sequences"] == 10 and scores["micro"]["f1"] > 0.9
+    # names, not places, are what the model knows; labels may be absent
+    (here / "turned.tsv").write_text("pos\tword\nD\tthe\nN\tman\n")
+    assert ok("tag", name, "turned.tsv") == "pos\tword\tpredicted\nD\tthe\tB-NP\nN\tman\tI-NP\n"
+    kbest = ok("tag", name, "turned.tsv", "--kbest", "2").splitlines()
+    assert kbest[0] == "pos\tword\trank\tprobability\tpredicted" and kbest[1].split("\t")[2] == "0"
+    every = ok("tag", name, "turned.tsv", "--all-marginals").splitlines()
+    assert sum(map(float, every[1].split("\t")[3:])) == pytest.approx(1, abs=1e-5)
+
+
+def test_csv_without_names_keeps_blank_rows(ok, here):
+    (here / "bare.csv").write_text(columns(sentences(30), ","))
+    ok("train", "bare.csv", "-o", "bare", "-q", "--max-iterations", "20")
+    assert ok("tag", "bare", "--format", "csv", stdin=b"the,D\nman,N\n\nthe,D\n") == (
+        "the,D,B-NP\nman,N,I-NP\n\nthe,D,B-NP\n"
+    )
+
+
+def test_converted_to_csv_and_back(ok, here):
+    ok("convert", "test.txt", "there.csv")
+    assert (here / "there.csv").read_text().startswith("sentence_id,word,column1,label\n1,")
+    ok("convert", "there.csv", "back.txt")
+    assert (here / "back.txt").read_text() == columns(sentences(10, 1), "\t")
+
+
+def test_conllu_labels_stand_in_their_column(ok, here):
+    lines = []
+    for b, sentence in enumerate(sentences(20)):
+        lines += [f"# sent_id = {b}", "1-2" + "\t_" * 9]
+        lines += [f"{i}\t{w}\t_\t{p}" + "\t_" * 6 for i, (w, p, _) in enumerate(sentence, 1)] + [""]
+    (here / "train.conllu").write_text("\n".join(lines) + "\n")
+    ok("train", "train.conllu", "-o", "ud", "-q", "--max-iterations", "20")
+    tagged = ok("tag", "ud", "train.conllu", "--marginals").splitlines()
+    assert [line.split("\t")[:4] for line in tagged] == [line.split("\t")[:4] for line in lines]
+    assert re.fullmatch(r"Probability=0\.\d+", tagged[2].split("\t")[-1])
+    assert json.loads(ok("evaluate", "ud", "train.conllu", "--json"))["accuracy"] == 1.0
+
+
+def test_tags_of_json_stay_under_their_key(ok, here):
+    some = [{"tokens": [r[0] for r in s], "ner_tags": [int(r[1] == "N") for r in s]} for s in sentences(10)]
+    (here / "tags.json").write_text(json.dumps(some))
+    ok("train", "tags.json", "-o", "tags", "-q", "--max-iterations", "20")
+    assert [json.loads(line) for line in ok("tag", "tags", "tags.json").splitlines()] == some
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "said"),
+    [
+        ("a X\nb Y\na X\n", [], "is one sequence of 3 tokens"),
+        ("a X\n\nb X\n", [], "all tokens have the label 'X'"),
+        ("1 a X\n2 b Y\n3 c X\n\n4 c X\n", [], "column 0 holds numbers alone"),
+        ("a X\n\nb Y\n", ["--c1", "100"], "no weight was learnt"),
+        ("a X\n\nb Y\n", ["--max-iterations", "1"], "--max-iterations 1"),
+        ("a;b X\n\nc;d Y\n", [], None),
+    ],
+)
+def test_what_is_suspicious_is_said(call, here, text, arguments, said):
+    (here / "suspicious.txt").write_text(text)
+    code, _, err = call("train", "suspicious.txt", "-o", "suspicious", *arguments)
+    assert code == 0
+    assert ("warning: " in err) == (said is not None) and (said is None or said in err)
+    assert "warning" not in call("train", "suspicious.txt", "-o", "suspicious", "-q", *arguments)[2]
+
+
+def test_a_wrong_separator_is_named(call, here):
+    (here / "semicolons.txt").write_text("the;D;B-NP\nman;N;I-NP\n")
+    code, _, err = call("train", "semicolons.txt", "-o", "m")
+    assert code == 2 and "--separator ';'" in err
+    code, _, err = call("tag", "crf", "semicolons.txt")
+    assert code == 1 and "--separator ';'" in err
+
+
+def test_labels_that_the_model_does_not_know_are_named(call, here):
+    (here / "other.txt").write_text("the D B-NP\nman N B-XY\n\n")
+    for model in ("crf", "semi"):
+        code, _, err = call("evaluate", model, "other.txt")
+        assert code == 0 and "does not know the labels 'B-XY' (1)" in err
+        assert call("evaluate", model, "test.txt")[2] == ""

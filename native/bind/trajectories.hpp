@@ -3,6 +3,7 @@
 
 #include "bind/lattices.hpp"
 #include "compressed.hpp"
+#include "lexicon.hpp"
 
 namespace scansion {
 
@@ -45,11 +46,37 @@ struct CompressedQuestions {
     });
   }
 
+  // of the first sequence: out (n + 1,) = P(length c, and place i has a label that allowed (places, L) has for it)
+  static void passing(const Batch& batch, bool merge, const Bytes& allowed, const DoublesOut& out) {
+    nb::gil_scoped_release release;
+    Workspace work;
+    sweep(batch, 0, merge, work, [&](auto& arcs) {
+      passing_lengths(arcs, static_cast<int64_t>(out.size()) - 1, allowed.data(), static_cast<int64_t>(allowed.shape(0)),
+                      static_cast<int64_t>(allowed.shape(1)), out.data());
+    });
+  }
+
+  // out (B, n) = log P of the n trajectories whose labels are cut at offsets (n + 1,), for every sequence
+  static void lexicon(const Batch& batch, bool merge, const Int64s& symbols, const Int64s& offsets, int64_t labels,
+                      const DoublesOut& out, int64_t threads) {
+    nb::gil_scoped_release release;
+    const int64_t n = static_cast<int64_t>(offsets.size()) - 1;
+    const Lexicon words(symbols.data(), offsets.data(), n, labels);
+    std::vector<Workspace> work(std::max<int64_t>(1, threads));
+    parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
+      if (batch.length(i) == 0) return;
+      batch.template with_graph<Table::kSums>(i, work[worker], [&](auto& graph) {
+        score_lexicon(graph, merge, labels, words, out.data() + i * n);
+        return true;
+      });
+    });
+  }
+
   static int64_t most_of(const Batch& batch, int64_t i, int64_t most) { return std::min(most, batch.length(i)); }
 
-  // the paper's labelling of every sequence, and the first sequence without one (-1: all have one)
+  // a labelling of the places of every sequence (see label_places), and the first sequence without one (-1: all have one)
   static std::tuple<Int64Array, Int64Array, int64_t> labelling(const Batch& batch, bool merge, int64_t most,
-                                                               int64_t labels, int64_t threads) {
+                                                               int64_t labels, bool raw, int64_t threads) {
     std::vector<Trajectory> out(batch.size());
     std::vector<uint8_t> found(batch.size(), 0);
     {
@@ -57,7 +84,7 @@ struct CompressedQuestions {
       std::vector<Workspace> work(std::max<int64_t>(1, threads));
       parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
         sweep(batch, i, merge, work[worker],
-              [&](auto& arcs) { found[i] = paper_labelling(arcs, most_of(batch, i, most), labels, out[i]); });
+              [&](auto& arcs) { found[i] = label_places(arcs, most_of(batch, i, most), labels, raw, out[i]); });
       });
     }
     const auto missing = std::find(found.begin(), found.end(), 0);
@@ -74,16 +101,13 @@ struct CompressedQuestions {
       nb::gil_scoped_release release;
       std::vector<Workspace> work(std::max<int64_t>(1, threads));
       parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-        const int64_t limit = most_of(batch, i, most);
-        std::vector<Trajectory> candidates;
+        Trajectory candidate;
         Path best;
         if (batch.template with_graph<Table::kBest>(i, work[worker], [&](auto& graph) { return best_path(graph, best); }))
-          candidates.push_back(trajectory_of(best, merge));
+          candidate = trajectory_of(best, merge);
         sweep(batch, i, merge, work[worker], [&](auto& arcs) {
-          candidates.emplace_back();
-          paper_labelling(arcs, limit, labels, candidates.back());
-          TrajectorySearch search(arcs, labels, limit);
-          out[i] = search.run(k, budget, candidates);
+          TrajectorySearch search(arcs, labels, most_of(batch, i, most));
+          out[i] = search.run(k, budget, candidate);
         });
       });
     }
@@ -114,7 +138,10 @@ struct CompressedQuestions {
     cls.def("compressed_lengths", &lengths, nb::arg("merge"), nb::arg("out"))
         .def("compressed_marginals", &marginals, nb::arg("merge"), nb::arg("out"))
         .def("compressed_labelling", &labelling, nb::arg("merge"), nb::arg("most"), nb::arg("labels"),
-             nb::arg("threads"))
+             nb::arg("raw"), nb::arg("threads"))
+        .def("compressed_passing", &passing, nb::arg("merge"), nb::arg("allowed"), nb::arg("out"))
+        .def("compressed_lexicon", &lexicon, nb::arg("merge"), nb::arg("symbols"), nb::arg("offsets"), nb::arg("labels"),
+             nb::arg("out"), nb::arg("threads"))
         .def("compressed_best", &best, nb::arg("merge"), nb::arg("k"), nb::arg("budget"), nb::arg("most"),
              nb::arg("labels"), nb::arg("threads"));
   }

@@ -50,7 +50,7 @@ _HOME = {
     "levels_from_columns": "scansion.data",
     "load": "scansion.models.files",
 }
-_MODULES = ("data", "demo", "display", "features", "lattice", "metrics", "plot", "reference", "schemes")
+_MODULES = ("data", "demo", "display", "features", "lattice", "metrics", "plot", "reference", "rules", "schemes")
 
 __all__ = [
     "BOS",

@@ -152,6 +152,19 @@ def is_number(value: Any) -> bool:
         return False
 
 
+def memory(what: str, numbers: int) -> None:
+    """Raise a MemoryError if so many numbers of 8 bytes do not fit into what is left, as far as the system says."""
+    if numbers < 2**24:
+        return
+    try:
+        with open("/proc/meminfo") as file:
+            left = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        return
+    if 8 * numbers > left:
+        raise MemoryError(f"{what} take {8e-9 * numbers:.1f} GB, but {1e-9 * left:.1f} GB of memory are left")
+
+
 def jobs(value: Any) -> int:
     """Number of threads: a positive integer; None is 1; -1 all processors, -2 all but one, and so on.
 

@@ -32,13 +32,26 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from scansion.segments import Segment
 
-__all__ = ["SCHEMES", "Segment", "convert", "detect", "encode", "segments"]
+__all__ = [
+    "SCHEMES",
+    "Neighbours",
+    "Segment",
+    "Transitions",
+    "convert",
+    "detect",
+    "encode",
+    "neighbours",
+    "scheme_name",
+    "segments",
+    "transitions",
+]
 
 SCHEMES = ("iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain", "conlleval")
 
@@ -289,6 +302,111 @@ def detect(
             if fewest < 0 or malformed < fewest:
                 best, fewest = scheme, malformed
     return best
+
+
+class Neighbours(NamedTuple):
+    """What a scheme says of two labels side by side; the last row (column) stands for the begin (end) of a sequence.
+
+    Attributes
+    ----------
+    types : list of str
+        The types of segments.
+    type_of : int (L,)
+        The type of each label, -1 outside.
+    begins : bool (L + 1, L)
+        A segment begins with the second label.
+    valid : bool (L + 1, L + 1)
+        `encode` may write the two labels so.
+    """
+
+    types: list[str]
+    type_of: npt.NDArray[np.int64]
+    begins: npt.NDArray[np.bool_]
+    valid: npt.NDArray[np.bool_]
+
+
+def neighbours(
+    labels: Iterable[Any], scheme: str, *, suffix: bool = False, delimiter: str = "-", outside: Any = None
+) -> Neighbours:
+    """How distinct labels of a tag scheme read side by side; ValueError for a label that is not of the scheme."""
+    name = scheme_name(scheme)
+    sequence = _as_list(labels)
+    if name not in _ROLES:
+        raise ValueError(f"scheme {name!r} has no tags of its own; choose one of {', '.join(_ROLES)}")
+    outside = "O" if outside is None else outside
+    parsed = [*_parse(sequence, name, suffix, _delimiter(delimiter), outside), ("O", "")]  # the last: begin and end
+    role = np.array([tag for tag, _ in parsed])
+    types = list(dict.fromkeys(kind for tag, kind in parsed if tag != "O"))
+    kind = np.array([types.index(kind) if tag != "O" else -1 for tag, kind in parsed], np.int64)
+    inside, alike = kind >= 0, kind[:, None] == kind
+    closes, opens = np.isin(role, ("E", "S")), np.isin(role, ("B", "S"))
+    both = inside[:, None] & inside
+    boundary = both & (~alike | closes[:, None] | opens)
+    begins = inside & (~inside[:, None] | boundary)
+    ends = inside[:, None] & (~inside | boundary)
+    touches = both & alike
+    right = {"iob1": begins & touches, "ioe1": True, "ioe2": True}.get(name, begins)  # where the second must open
+    left = {"ioe1": ends & touches, "iob1": True, "iob2": True}.get(name, ends)  # where the first must close
+    valid = np.ones(begins.shape, np.bool_)
+    if right is not True:
+        valid &= ~inside | (opens == right)
+    if left is not True:
+        valid &= ~inside[:, None] | (closes[:, None] == left)
+    return Neighbours(types, kind[:-1], begins[:, :-1], valid)
+
+
+def scheme_name(scheme: str) -> str:
+    """The name of a scheme, one of `SCHEMES`, from that or another of its names."""
+    return _scheme(scheme)
+
+
+class Transitions(NamedTuple):
+    """Which labels may follow each other: scores 0 and, where they may not, -inf, for chains of given scores.
+
+    Attributes
+    ----------
+    transition : (L, L)
+        From row to column.
+    start, end : (L,)
+        Of the first and of the last label.
+    """
+
+    transition: np.ndarray[Any, np.dtype[np.float64]]
+    start: np.ndarray[Any, np.dtype[np.float64]]
+    end: np.ndarray[Any, np.dtype[np.float64]]
+
+
+def transitions(
+    labels: Iterable[Any], scheme: str = "iob2", *, suffix: bool = False, delimiter: str = "-", outside: Any = None
+) -> Transitions:
+    """Which of some labels may follow each other in a scheme: those that `encode` writes side by side.
+
+    Parameters
+    ----------
+    labels : iterable
+        L labels, in the order of the scores' columns.
+    scheme, suffix, delimiter, outside
+        As for `segments`; "plain" allows everything.
+
+    Examples
+    --------
+    >>> rules = transitions(["O", "B-NP", "I-NP"], "iob2")
+    >>> np.isfinite(rules.transition).astype(int)
+    array([[1, 1, 0],
+           [1, 1, 1],
+           [1, 1, 1]])
+    >>> import scansion
+    >>> unary = np.log([[0.3, 0.1, 0.6], [0.2, 0.2, 0.6]])
+    >>> scansion.ChainLattice(unary, *rules).viterbi()[0]  # a phrase begins with B
+    array([1, 2])
+    """
+    name, names = _scheme(scheme), _as_list(labels)
+    if name == "plain":
+        return Transitions(*(np.zeros(shape) for shape in ((len(names), len(names)), len(names), len(names))))
+    if name == "conlleval":
+        raise ValueError("scheme 'conlleval' reads tags of any scheme and allows everything; name one of the others")
+    scores = np.where(neighbours(names, name, suffix=suffix, delimiter=delimiter, outside=outside).valid, 0.0, -np.inf)
+    return Transitions(scores[:-1, :-1].copy(), scores[-1, :-1].copy(), scores[:-1, -1].copy())
 
 
 def _scheme(scheme: str) -> str:

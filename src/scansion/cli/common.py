@@ -13,6 +13,7 @@ from scansion.cli.parser import labels_given
 from scansion.features.templates import BUILT_IN, Template
 from scansion.formats import FormatError, Reading, format_of
 from scansion.formats.blocks import Block
+from scansion.formats.reading import NAMED, Column
 
 __all__ = [
     "check_target",
@@ -67,22 +68,38 @@ def check_template(template: Template | None, block: Block) -> None:
         raise UsageError("a template makes attributes of columns, but the file has attributes already")
 
 
-def given_reading(args: Any, form: str, labels: tuple[int, ...]) -> Reading:
+def given_reading(args: Any, form: str, labels: tuple[Column, ...]) -> Reading:
     """How to read a file of this format as the command line says."""
-    return Reading(form, args.separator or "", args.comment or "", args.columns, labels)
+    reading = Reading(form, args.separator or "", args.comment or "", args.columns, labels)
+    return _checked(reading._replace(header=args.header, group=args.group))
+
+
+def _checked(reading: Reading) -> Reading:
+    """Raise where something is said of a header, of groups or of names in a format that has none."""
+    for name in ("header", "group"):
+        if getattr(reading, name) is not None and reading.format != "csv":
+            raise UsageError(f"--{name} goes with CSV and TSV (--format csv), but the format is {reading.format}")
+    names = [column for column in (*reading.labels, *(reading.columns or ())) if isinstance(column, str)]
+    if names and reading.format not in NAMED:
+        raise UsageError(
+            f"expected column numbers, got {names[0]!r}: columns of the format {reading.format} have no names"
+        )
+    return reading
 
 
 def reading_for(model: Any, args: Any, path: str) -> Reading:
     """How to read a file for a model: as in training, unless the command line or the file's name say otherwise."""
     reading: Reading = model.reading_ or Reading(format="crfsuite")
     changes: dict[str, Any] = {"format": args.format or format_of(path, reading.format)}
-    for name in ("separator", "comment"):
+    if changes["format"] != "csv":
+        changes |= {"header": None, "group": None}
+    for name in ("separator", "comment", "header", "group", "columns"):
         if getattr(args, name) is not None:
             changes[name] = getattr(args, name)
     labels = labels_given(args.labels)
     if labels is not None:
         changes["labels"] = labels
-    return reading._replace(**changes)
+    return _checked(reading._replace(**changes))
 
 
 @contextlib.contextmanager

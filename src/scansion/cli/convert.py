@@ -21,7 +21,9 @@ def run(args: Any) -> int:
     source = args.source_format or format_of(args.source)
     target = args.target_format or format_of(args.target, source)
     reading = given_reading(args, source, () if args.no_labels else labels_given(args.labels) or (-1,))
-    writing = Reading(format=target, separator=args.output_separator)
+    comma = target == "csv" and not args.target.lower().endswith((".tsv", ".tab"))
+    separator = args.output_separator if args.output_separator is not None else "," if comma else "\t"
+    writing = Reading(format=target, separator=separator)
     writer = format_module(target)
     if args.spans and not writer.SPANS:
         raise UsageError("--spans goes with --to jsonl")
@@ -30,6 +32,7 @@ def run(args: Any) -> int:
     if args.target != "-":
         check_target(args.target, args.source)
     scheme = None if args.from_scheme == "auto" else args.from_scheme
+    count = 0
     with open_output(args.target) as out:
         for block in read(args.source, reading):
             check_template(template, block)
@@ -38,7 +41,9 @@ def run(args: Any) -> int:
                 scheme = detect([row for record in records for row in record.labels if not record.spans])
             for record in records:
                 _rewrite(record, scheme or "iob2", args, writer.SPANS)
+                record.number = count
                 writer.write(out, record, writing)
+                count += 1
     return 0
 
 

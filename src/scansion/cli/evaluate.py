@@ -7,10 +7,11 @@ from typing import Any
 
 from scansion.cli import printable
 from scansion.cli.common import load_model, reading_for, show
+from scansion.cli.suspicious import in_block, unknown_labels, warn
 from scansion.formats import FormatError
 from scansion.formats.answers import Tagger
 from scansion.formats.blocks import read
-from scansion.formats.targets import detect, labels_of
+from scansion.formats.targets import OUTSIDE, detect, labels_of
 from scansion.metrics import flat_accuracy_score, flat_classification_report, segment_scores, sequence_accuracy_score
 
 __all__ = ["run"]
@@ -27,6 +28,8 @@ def run(args: Any) -> int:
     for block in read(args.file, reading):
         if not len(block):
             continue
+        if not truth[0]:
+            warn(in_block(block))
         answers = tagger.ask(block)
         sizes = answers.data.lengths.tolist()
         rows = [answers.rows(answer, size) for answer, size in zip(answers.best, sizes, strict=True)]
@@ -35,6 +38,8 @@ def run(args: Any) -> int:
             truth[level].extend(labels_of(block, False, tagger.scheme, level))
     if not truth[0]:
         raise FormatError(args.file, None, "there are no sequences in it")
+    for level in range(count):
+        warn(unknown_labels(truth[level], _possible(tagger, level), args.file))
     if not args.json:  # labels as they are shown, before a table is laid out
         every = {y for level in (*truth, *guess) for row in level for y in row}
         names = {y: printable(y) if isinstance(y, str) else y for y in every}
@@ -50,6 +55,14 @@ def run(args: Any) -> int:
     for level, (_, text) in enumerate(reports):
         show((f"level {level}:\n" if count > 1 else "") + text)
     return 0
+
+
+def _possible(tagger: Tagger, level: int) -> set[str]:
+    """The labels that a model can give in a file of its scheme."""
+    names = {str(label) for label in tagger.levels[level].labels}
+    if not tagger.segmental or tagger.scheme in (None, "plain"):
+        return names
+    return names | {f"{role}-{name}" for role in "BIESLU" for name in names} | {OUTSIDE}
 
 
 def _report(truth: list[Any], guess: list[Any], scheme: str, segmental: bool) -> tuple[dict[str, Any], str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -18,6 +19,8 @@ SCHEMES = ("auto", "iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain")
 SHELLS = ("bash", "zsh", "fish")
 
 _SEPARATORS = {"tab": "\t", "space": " ", "comma": ",", "\\t": "\t", "whitespace": "", "auto": ""}
+
+_NEGATIVE = re.compile(r"-\d")
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
@@ -39,6 +42,31 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **{"formatter_class": _Help, "allow_abbrev": False, **kwargs})
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, but options may stand anywhere."""
+        return super().parse_known_args(None if args is None else self._options_first(args), namespace)
+
+    def _options_first(self, args: Sequence[str]) -> list[str]:
+        """The arguments of a verb with its options before the rest: argparse wants all positional ones side by side."""
+        if self._subparsers is not None:
+            return list(args)
+        options: list[str] = []
+        rest: list[str] = []
+        coming = iter(args)
+        for argument in coming:
+            action = self._option_string_actions.get(argument)
+            if argument == "--":
+                rest += [argument, *coming]
+            elif action is not None and action.nargs != 0:
+                value = next(coming, None)
+                if value is not None and _NEGATIVE.match(value) and argument.startswith("--"):
+                    options.append(f"{argument}={value}")  # --labels -2,-1 is no option -2
+                else:
+                    options += [argument] if value is None else [argument, value]
+            else:
+                (options if argument.startswith("-") and argument != "-" else rest).append(argument)
+        return options + rest
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {printable(message)} (see {self.prog} --help)\n")
 
@@ -57,11 +85,18 @@ def _separator(text: str) -> str:
     return _SEPARATORS.get(text.lower(), text)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _column(text: str) -> int | str:
+    """A column by number or by name."""
     try:
-        return tuple(int(part) for part in text.split(","))
+        return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected column numbers as in 0,2 or =-1, got {text!r}") from None
+        if not text.strip():
+            raise argparse.ArgumentTypeError("expected columns by number or name, as in 0,2 or word,pos") from None
+        return text.strip()
+
+
+def _some_columns(text: str) -> tuple[int | str, ...]:
+    return tuple(map(_column, text.split(",")))
 
 
 def _at_least(least: int) -> Any:
@@ -146,16 +181,30 @@ def _columns(group: Any) -> None:
         "--separator",
         type=_separator,
         metavar="TEXT",
-        help="between columns: tab, comma, or any text; default: spaces and tabs",
+        help="between columns: tab, comma, or any text; default: spaces and tabs, of CSV what the file has",
     )
     group.add_argument("--comment", metavar="PREFIX", help="pass over lines that begin so, as '#'")
     group.add_argument(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        help="CSV: the first row has the names of the columns; default: where that is clear",
+    )
+    group.add_argument(
+        "--group",
+        type=_column,
+        metavar="COLUMN",
+        help="CSV: tokens of a sequence have the same there, as a sentence_id",
+    )
+    group.add_argument(
         "--labels",
-        type=_numbers,
+        type=_some_columns,
         action="append",
         metavar="COLUMN",
-        help="the column of the labels, from 0 on or =-1 for the last (default); two (--labels 2,3) are two levels, "
-        "the outer one first",
+        help="the column of the labels, by name, from 0 on or -1 for the last (default); two (--labels 2,3) are two "
+        "levels, the outer one first; of JSON its key",
+    )
+    group.add_argument(
+        "--columns", type=_some_columns, metavar="C,C", help="the columns that the template counts 0, 1, ..., or names"
     )
 
 
@@ -194,7 +243,6 @@ def _train(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-t", "--template", metavar="FILE", help="a template of CRF++, or patterns of Wapiti")
     group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
     group.add_argument("--features", choices=tuple(BUILT_IN), help="a built-in template, for those who have none")
-    group.add_argument("--columns", type=_numbers, metavar="C,C", help="the columns that the template counts 0, 1, ...")
     group.add_argument("--min-freq", type=float, metavar="N", help="leave out features that occur less often")
     group.add_argument("--all-possible-states", action="store_true", help="also features that do not occur")
     group.add_argument("--all-possible-transitions", action="store_true", help="also label pairs that do not occur")
@@ -301,9 +349,8 @@ def _convert(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-t", "--template", metavar="FILE", help="make attributes by a template (for crfsuite)")
     group.add_argument("--features", choices=tuple(BUILT_IN), help="make attributes by a built-in template")
     group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
-    group.add_argument("--columns", type=_numbers, metavar="C,C", help="the columns that the template counts 0, 1, ...")
     group.add_argument(
-        "--output-separator", type=_separator, default="\t", metavar="TEXT", help="between columns (default: tab)"
+        "--output-separator", type=_separator, metavar="TEXT", help="between columns (default: tab, of CSV a comma)"
     )
 
 
@@ -331,6 +378,6 @@ _VERBS = {
 }
 
 
-def labels_given(given: Sequence[tuple[int, ...]] | None) -> tuple[int, ...] | None:
+def labels_given(given: Sequence[tuple[int | str, ...]] | None) -> tuple[int | str, ...] | None:
     """The columns of ``--labels``, which may be given more than once."""
     return None if given is None else tuple(column for columns in given for column in columns)

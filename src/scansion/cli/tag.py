@@ -8,6 +8,7 @@ import numpy as np
 
 from scansion.cli import UsageError
 from scansion.cli.common import check_target, load_model, note, open_output, reading_for, write_text
+from scansion.cli.suspicious import in_block, warn
 from scansion.formats import format_module
 from scansion.formats.answers import Answers, Asked, Tagger
 from scansion.formats.blocks import Block, read
@@ -36,8 +37,12 @@ def run(args: Any) -> int:
     writer = format_module(reading.format)
     entries: list[Any] = []
     left_out = 0
+    first = True
     with open_output(args.output) as out:
         for block in read(args.file, reading):
+            if first:
+                warn(in_block(block))
+                first = False
             answers = tagger.ask(block, args.constraints) if len(block) else None
             writer.annotate(out, block, answers, asked)
             out.flush()

@@ -12,11 +12,13 @@ import numpy as np
 from scansion.cli import UsageError
 from scansion.cli.common import check_target, check_template, given_reading, given_template, note
 from scansion.cli.parser import MODELS, labels_given
+from scansion.cli.suspicious import in_block, in_model, in_targets, warn
 from scansion.data import Dataset, Vocabulary
 from scansion.features.templates import BUILT_IN, Template
 from scansion.formats import FormatError, format_of
 from scansion.formats.base import shown
 from scansion.formats.blocks import Block, Spans, read
+from scansion.formats.reading import Column
 from scansion.formats.targets import detect, labels_of, segments_of
 
 __all__ = ["run"]
@@ -86,24 +88,43 @@ class _Reader:
         """Decide what the command line left open: the template and the scheme."""
         self.settled = True
         check_template(self.template, block)
+        # what the file's names say of its columns
+        self.reading = self.reading._replace(labels=block.reading.labels, columns=block.reading.columns)
         if block.rows is not None:
             held = block.label_columns
+            if block.names and self.reading.columns is None:
+                self.reading = self.reading._replace(
+                    columns=tuple(n for c, n in enumerate(block.names) if c not in held)
+                )
+            group, block.reading = block.reading.group, self.reading
             if self.template is None:
                 given = range(block.rows.width) if self.reading.columns is None else self.reading.columns
-                name = "chunk" if sum(c % block.rows.width not in held for c in given) > 1 else "pos"
+                name = "chunk" if sum(block._column(c) not in held for c in given) > 1 else "pos"
                 self.template = Template(BUILT_IN[name], name=f"--features {name}")
                 if not self.args.quiet:
                     note(f"no template given: taking the built-in one, --features {name}")
             for k, column in enumerate(block.feature_columns(self.template.columns)):
                 if column in held:
                     remedy = "choose others with --labels or --columns"
-                    raise UsageError(f"the template reads column {k}, which holds the labels; {remedy}")
+                    raise UsageError(f"the template reads column {k}, which holds the labels; {remedy}{block.hint}")
             self.reading = self.reading._replace(template=self.template.text, dialect=self.template.dialect)
+            self._told(block, group)
         if self.reading.scheme is None:
             labels = block.labels()
             spans = isinstance(labels[0], Spans)
             scheme = "iob2" if spans else detect(labels) if self.segmental else None
             self.reading = self.reading._replace(scheme=scheme)
+
+    def _told(self, block: Block, group: Column | None) -> None:
+        """Say which columns were found, and what looks wrong about them."""
+        if self.args.quiet:
+            return
+        if block.names:
+            reading = self.reading
+            words, labels = (", ".join(map(str, some)) for some in (reading.columns or (), reading.labels))
+            by = "" if group is None else f", sequences by {group}"
+            note(f"columns: {words or 'all'}; labels: {labels}{by}")
+        warn(in_block(block, self.template))
 
     def _targets(self, block: Block) -> list[Any]:
         if not self.segmental:
@@ -139,12 +160,14 @@ def run(args: Any) -> int:
     if not args.quiet:
         names = ", ".join(map(shown, args.data))
         note(f"read {len(X)} sequences, {X.n_tokens} tokens, {len(X.vocabulary)} attributes from {names}")
+        warn(in_targets(data.y, X.n_tokens, args.data[0]))
     estimator.fit(X, data.y, **extra)
     estimator.reading_ = reader.reading
     estimator.save(args.output)
     if not args.quiet:
         took = time.perf_counter() - begun
         labels = sum(len(level.labels) for level in estimator.levels_)
+        warn(in_model(estimator))
         note(f"wrote {args.output}: {labels} labels, {estimator.size_} weights; {took:.1f} s in all")
     return 0
 

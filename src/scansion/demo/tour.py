@@ -24,7 +24,7 @@ __all__ = ["Options", "Tour", "main"]
 
 
 class Options(argparse.Namespace):
-    """How much is done: all of it in about a minute, or (quick) little, to see that it works."""
+    """How much is done: all of it in half a minute, or (quick) little, to see that it works."""
 
     output: Path
     quick: bool
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the tour; argv: its arguments. Returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="scansion demo",
-        description="A tour of scansion on data that come with it: about a minute on two processors.",
+        description="A tour of scansion on data that come with it: half a minute on two processors.",
         epilog="example: scansion demo -o tour",
     )
     parser.add_argument(

@@ -1,14 +1,18 @@
-r"""Reading and writing sequences: columns, CRFsuite's items, JSON lines; plain or gzip, from files or standard input.
+r"""Reading and writing sequences: columns, CSV, CoNLL-U, CRFsuite's items, JSON; plain or gzip, or standard input.
 
 ===========  ===========================================================================================================
 format       a file holds
 ===========  ===========================================================================================================
 columns      CoNLL's: one token a line, its cells separated by spaces and tabs or by a given separator; blank lines
              between sequences; one or more columns are labels
+csv          the same as spreadsheets write it: CSV or TSV with quotes, perhaps names of the columns, and a column that
+             is the same for the tokens of a sequence
+conllu       CoNLL-U of Universal Dependencies, ten columns with names
 crfsuite     one token a line: label, then attributes ``name`` or ``name:weight``, separated by tabs; ``\:`` and ``\\``
              in names; blank lines between sequences
-jsonl        one sequence a line: an object with "tokens" (strings, lists of cells, or objects of attributes), and
-             "labels" (one a token), "spans" (``[start, stop, label]``) or "levels" (lists of spans, the outer first)
+jsonl        one sequence a line, or an array of them: an object with "tokens" (strings, lists of cells, or objects of
+             attributes), and "labels", "tags" or "ner_tags" (one a token), "spans" (``[start, stop, label]``) or
+             "levels" (lists of spans, the outer first)
 ===========  ===========================================================================================================
 
 Text is UTF-8. Errors are `FormatError`, ``file:line: message``.

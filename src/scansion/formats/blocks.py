@@ -17,9 +17,21 @@ from scansion import _core
 from scansion.data import Dataset, Vocabulary, encode
 from scansion.features.templates import Template
 from scansion.formats.base import FormatError, format_module, open_binary, shown
-from scansion.formats.reading import Reading
+from scansion.formats.reading import Column, Reading
 
-__all__ = ["Block", "Levels", "Record", "Spans", "cut", "gathered", "read", "strings"]
+__all__ = [
+    "Block",
+    "Levels",
+    "Record",
+    "Spans",
+    "column_index",
+    "counted",
+    "cut",
+    "gathered",
+    "plain_name",
+    "read",
+    "strings",
+]
 
 BLOCK_BYTES = 1 << 20
 BLOCK_SEQUENCES = 1000
@@ -54,6 +66,10 @@ class Record:
         The labels as spans, if these are to be written.
     entry : dict
         The object of JSON that it was.
+    names, label_names : lists of str
+        Of the cells and of the labels' columns, where these have names.
+    number : int
+        Its place among the sequences that are written.
     """
 
     where: str
@@ -62,6 +78,9 @@ class Record:
     labels: list[list[Any]]
     spans: list[Spans] | None
     entry: dict[str, Any]
+    names: list[str] = field(default_factory=list)
+    label_names: list[str] = field(default_factory=list)
+    number: int = 0
 
     def __len__(self) -> int:
         return len(self.cells if self.cells is not None else self.items or ())
@@ -86,6 +105,12 @@ class Block:
         for all: the labels are columns.
     numbers : list of int
         The line where each sequence begins, for errors; empty for columns.
+    names : list of str
+        Names of the columns; empty: they have none.
+    texts : list of str
+        CoNLL-U: the lines as they are.
+    opening : bool
+        CSV: whether names are to be written before it.
     """
 
     path: str
@@ -95,6 +120,9 @@ class Block:
     objects: Sequence[dict[str, Any]] = ()
     targets: list[Any] | None = None
     numbers: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    opening: bool = False
 
     def __len__(self) -> int:
         return len(self.rows) if self.rows is not None else len(self.items or ())
@@ -116,20 +144,28 @@ class Block:
         found = [self._column(c) for c in given]
         if len(self.rows) and wanted > len(found):
             there = f"there are {len(found)} columns, 0 to {len(found) - 1}"
-            raise self._error(f"the template reads column {wanted - 1}, but {there}")
+            raise self._error(f"the template reads column {wanted - 1}, but {there}{self.hint}")
         return found[:wanted]
+
+    @property
+    def hint(self) -> str:
+        """What the separator may be, where lines have but one column; else nothing."""
+        if self.rows is None or self.rows.width != 1 or not self.rows.n_tokens:
+            return ""
+        cell = strings(self.rows.column(0))[0]
+        found = next((c for c in "\t;,|" if c in cell and len(cell) > 1), None)
+        if found is None:
+            return ""
+        return f" (lines have one column and hold {found!r}: is that the separator? Say --separator {found!r})"
 
     @property
     def label_columns(self) -> list[int]:
         """The columns of the labels, level by level; none in formats that hold them elsewhere."""
         return [self._column(c) for c in self.reading.labels] if self.targets is None else []
 
-    def _column(self, index: int) -> int:
+    def _column(self, column: Column) -> int:
         assert self.rows is not None
-        width = self.rows.width
-        if not -width <= index < width:
-            raise self._error(f"there is no column {index}: the file has {width} columns")
-        return index % width
+        return column_index(column, self.names, self.rows.width, self.path)
 
     def _error(self, message: str, line: int | None = None) -> FormatError:
         return FormatError(self.path, line, message)
@@ -196,9 +232,15 @@ class Block:
         if not len(self):
             return []
         cells, items = None, self.items
+        names: list[str] = []
+        label_names: list[str] = []
         if self.rows is not None:
             taken = self.label_columns
-            columns = [strings(self.rows.column(c)) for c in range(max(self.rows.width, 0)) if c not in taken]
+            held = [*taken] if self.reading.group is None else [*taken, self._column(self.reading.group)]
+            kept = [c for c in range(max(self.rows.width, 0)) if c not in held]
+            columns = [strings(self.rows.column(c)) for c in kept]
+            if self.names:
+                names, label_names = [self.names[c] for c in kept], [self.names[c] for c in taken]
             if not columns:
                 raise self._error("all columns are labels: there are no words")
             cells = cut(list(map(list, zip(*columns, strict=True))), self.offsets)
@@ -213,8 +255,33 @@ class Block:
             labels = [level[b] for level in columnar] if given is None else [] if spans is not None else [given]
             where = shown(self.path) + (f":{self.numbers[b]}" if self.numbers else "")
             entry = self.objects[b] if self.objects else {}
-            result.append(Record(where, cells and cells[b], items and items[b], labels, spans, entry))
+            found = cells and cells[b], items and items[b]
+            result.append(Record(where, *found, labels, spans, entry, names, label_names))
         return result
+
+
+def plain_name(name: str) -> str:
+    """A column's name without what differs from file to file."""
+    return "_".join(name.lower().split())
+
+
+def column_index(column: Column, names: Sequence[str], width: int, path: str) -> int:
+    """The number of a column; FormatError if there is none."""
+    if isinstance(column, str):
+        same = [c for c, name in enumerate(names) if name == column]
+        same = same or [c for c, name in enumerate(names) if plain_name(name) == plain_name(column)]
+        if len(same) == 1:
+            return same[0]
+        there = f"the columns are {', '.join(names[:30])}" if names else "the columns have no names: give its number"
+        raise FormatError(path, None, f"there {'are several columns' if same else 'is no column'} {column!r}; {there}")
+    if not -width <= column < width:
+        raise FormatError(path, None, f"there is no column {column}: the file has {counted(width, 'column')}")
+    return column % width
+
+
+def counted(n: int, what: str) -> str:
+    """A number of things."""
+    return f"{n} {what}" + ("" if n == 1 else "s")
 
 
 def strings(codes: Codes) -> list[str]:

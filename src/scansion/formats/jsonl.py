@@ -1,4 +1,7 @@
-"""JSON lines: a sequence a line, an object with tokens and perhaps labels, spans or levels of spans."""
+"""JSON lines: a sequence a line, an object with tokens and perhaps labels, spans or levels of spans.
+
+An array of such objects is read as well; answers are written as lines.
+"""
 
 from __future__ import annotations
 
@@ -16,31 +19,49 @@ __all__ = ["annotate", "read", "read_objects", "write"]
 
 SPANS = ATTRIBUTES = True
 
-_LABELS = ("labels", "spans", "levels")  # the ways to tell them
+_LABELS = ("labels", "tags", "ner_tags", "spans", "levels")  # the ways to tell them
 
 
 def read(stream: BinaryIO, path: str, reading: Reading) -> Iterator[Block]:
     """The sequences of a file, some at a time."""
-    return gathered(read_objects(lines(stream, path), path), path, reading)
+    return gathered(read_objects(lines(stream, path), path, _key(reading)), path, reading)
 
 
-def read_objects(lines: Iterable[tuple[int, str]], path: str) -> Iterator[tuple[int, list[Any], Any, dict[str, Any]]]:
+def _key(reading: Reading) -> str | None:
+    """The key of the labels, where it is given."""
+    return str(reading.labels[0]) if len(reading.labels) == 1 and isinstance(reading.labels[0], str) else None
+
+
+def read_objects(
+    lines: Iterable[tuple[int, str]], path: str, key: str | None = None
+) -> Iterator[tuple[int, list[Any], Any, dict[str, Any]]]:
     """Line, tokens, targets (labels, `Spans` or `Levels`; None) and the object of each sequence."""
-    for number, line in lines:
-        if line.strip():
+    rest = ((number, line) for number, line in lines if line.strip())
+    for number, line in rest:
+        try:
+            if line.lstrip().startswith("["):
+                found = _loaded("\n".join([line, *(more for _, more in rest)]), "the file")
+                entries = list(enumerate(found))
+            else:
+                entries = [(-1, _loaded(line, "the line"))]
+        except ValueError as error:
+            raise FormatError(path, number, str(error)) from None
+        for i, entry in entries:
             try:
-                entry = _object(line)
-                yield number, entry["tokens"], _targets(entry), entry
+                yield number, _checked(entry)["tokens"], _targets(entry, key), entry
             except ValueError as error:
-                raise FormatError(path, number, str(error)) from None
+                raise FormatError(path, number, f"element {i}: {error}" if i >= 0 else str(error)) from None
 
 
-def _object(line: str) -> dict[str, Any]:
-    """An object with tokens."""
+def _loaded(text: str, what: str) -> Any:
     try:
-        entry = json.loads(line, parse_constant=_refuse)
+        return json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"the line is not JSON: {error}") from None
+        raise ValueError(f"{what} is not JSON: {error}") from None
+
+
+def _checked(entry: Any) -> dict[str, Any]:
+    """An object with tokens."""
     if not isinstance(entry, dict) or not isinstance(entry.get("tokens"), list):
         raise ValueError('the line must be an object with a list of "tokens"')
     for i, token in enumerate(entry["tokens"]):
@@ -58,12 +79,12 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-def _targets(entry: dict[str, Any]) -> Any:
-    given = [key for key in _LABELS if entry.get(key) is not None]
+def _targets(entry: dict[str, Any], wanted: str | None) -> Any:
+    given = [key for key in (_LABELS if wanted is None else (wanted,)) if entry.get(key) is not None]
     if not given:
         return None
     if len(given) > 1:
-        raise ValueError(f'the line has both "{given[0]}" and "{given[1]}"; give one')
+        raise ValueError(f'the line has both "{given[0]}" and "{given[1]}"; give one, or name it with --labels')
     value, size = entry[given[0]], len(entry["tokens"])
     if not isinstance(value, list):
         raise ValueError(f'"{given[0]}" must be a list')
@@ -139,8 +160,13 @@ def annotate(out: BinaryIO, block: Block, answers: Answers, asked: Asked) -> Non
             cut([dict(zip(labels, row, strict=True)) for row in table.tolist()], answers.data.offsets)
             for labels, table in zip(names, answers.marginals, strict=True)
         ]
+    wanted = _key(block.reading)
     for b, (entry, answer) in enumerate(zip(block.objects, best, strict=True)):
-        result = _without_labels(entry) | _told(answers, answer)
+        told = _told(answers, answer)
+        if "labels" in told:  # where labels were
+            keys = [key for key in (_LABELS[:3] if wanted is None else (wanted,)) if key in entry]
+            told = {keys[0] if keys else wanted or "labels": told["labels"]}
+        result = (_without_labels(entry) if wanted is None else entry) | told
         if several is not None:
             result["alternatives"] = [_told(answers, other) | {"probability": p} for other, p in several[b]]
         for name, levels in probabilities.items():

@@ -89,13 +89,14 @@ class Batch(ABC, Generic[Config, Marginals]):
         """Log of the summed weights of all configurations, log Z, for each sequence: (B,)."""
         return self._possible(self._core.log_partitions(self.n_jobs))
 
-    def _possible(self, log_partitions: Floats, what: str = "the scores") -> Floats:
+    def _possible(self, log_partitions: Floats, what: str | None = None) -> Floats:
         dead = np.flatnonzero(log_partitions == -np.inf)
         if dead.size:
             b = int(dead[0])
             where = f" of sequence {b}" if len(self) > 1 else ""
+            told = self._core.what if what is None else what
             raise ValueError(
-                f"no configuration is possible: {what} leave none beyond position {self._core.furthest(b)}{where}"
+                f"no configuration is possible: {told} leave none beyond position {self._core.furthest(b)}{where}"
             )
         return log_partitions
 
@@ -218,6 +219,33 @@ class Batch(ABC, Generic[Config, Marginals]):
         result._possible(result._core.log_partitions(self.n_jobs), "the constraints (labels, boundaries)")
         return result
 
+    # ---- rules -------------------------------------------------------------------------------------------------
+
+    def restrict(self: Self, *rules: Any, tolerance: float = 1e-10, max_states: int | None = None) -> Self:
+        """The same lattices with nothing but the configurations that keep the rules (docs/concepts/rules.md).
+
+        Parameters
+        ----------
+        rules : Rule, or text
+            Labels are integers. See `scansion.rules`.
+        tolerance : float
+            Most probability, under the rules that were taken, of configurations that break another one and are summed
+            all the same; `left_out` tells how much there is. Best configurations and samples always keep all rules.
+        max_states : int, optional
+            Of the automaton of rules that are taken together; beyond it an error names them.
+        """
+        from scansion.rules.restricted import RestrictedCore, rule_set
+
+        assert isinstance(self, Batch)
+        compiled = rule_set(self, rules, tolerance, max_states)
+        return self._of(RestrictedCore.of(self._core, compiled), self.n_jobs)  # type: ignore[no-any-return]
+
+    @property
+    def left_out(self) -> Floats:
+        """(B,) bound on the probability of what breaks a rule and is summed all the same; see `restrict`."""
+        found: Floats = getattr(self._core, "left_out", np.zeros(len(self)))
+        return found
+
     def _check_nesting(self, held: Knowledge, last: Ints) -> None:
         """Raise where boundaries of several levels contradict each other; last: the sequences' last rows."""
 
@@ -332,6 +360,38 @@ class Lattice(ABC, Generic[Config, Marginals]):
         """
         assert isinstance(self, Lattice)
         return self._of(self._batch.constrain(labels, boundaries))  # type: ignore[no-any-return]
+
+    def restrict(self: Self, *rules: Any, tolerance: float = 1e-10, max_states: int | None = None) -> Self:
+        """A lattice of the configurations that keep the rules alone; applied to a restricted lattice it adds to it.
+
+        Its `log_partition` minus that of this lattice is the log probability that the rules hold. Best configurations
+        are found by relaxation: with no rule first, then with those that the answer breaks, until it keeps all.
+
+        Parameters
+        ----------
+        rules : Rule, or text
+            Labels are integers; ``level`` of nested lattices as well. See `scansion.rules`.
+        tolerance : float
+            Most probability, under the rules that were taken, of configurations that break another one and are summed
+            all the same; `left_out` tells how much there is. Best configurations and samples always keep all rules.
+        max_states : int, optional
+            Of the automaton of rules that are taken together; beyond it an error names them.
+
+        Examples
+        --------
+        >>> from scansion import ChainLattice, rules
+        >>> lattice = ChainLattice([[1.0, 0.0], [0.0, 2.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])
+        >>> lattice.viterbi()[0], lattice.restrict(rules.at_most_once(0)).viterbi()[0]
+        (array([0, 1, 0]), array([1, 1, 0]))
+        """
+        assert isinstance(self, Lattice)
+        restricted = self._batch.restrict(*rules, tolerance=tolerance, max_states=max_states)
+        return self._of(restricted)  # type: ignore[no-any-return]
+
+    @property
+    def left_out(self) -> float:
+        """Bound on the probability of what breaks a rule and is summed all the same; see `restrict`."""
+        return float(self._batch.left_out[0])
 
 
 class FlatLattice(Lattice[Config, Marginals]):

@@ -45,9 +45,9 @@ class ChainMarginals:
     @cached_property
     def patterns(self) -> Floats:
         """(T, P) posterior of each pattern."""
-        if isinstance(self._core, DenseCore):
+        if self._core.pairwise:
             raise AttributeError("a lattice made from unary and transition scores has no patterns; see transitions")
-        out: Floats = self._core.posteriors(self._n_jobs, gradient=True)["starts"]
+        out: Floats = self._core.posteriors(self._n_jobs, gradient=True)["starts"]  # type: ignore[call-arg]
         return out
 
     @cached_property
@@ -67,9 +67,9 @@ class ChainMarginals:
 
     @property
     def _dense(self) -> DenseCore:
-        if not isinstance(self._core, DenseCore):
+        if not self._core.pairwise:
             raise AttributeError("a lattice made from patterns has no transitions; see patterns")
-        return self._core
+        return self._core  # type: ignore[return-value]
 
 
 class ChainBatch(FlatBatch[Ints, ChainMarginals]):
@@ -81,8 +81,8 @@ class ChainBatch(FlatBatch[Ints, ChainMarginals]):
         Scores of labels, rows of all sequences one after another.
     offsets : int (B + 1,)
         Sequence b has rows ``offsets[b]:offsets[b + 1]``.
-    transition : (L, L), or (sum of T_b - 1, L, L)
-        Score of label i followed by j, for all positions or for each.
+    transition : (L, L), or (sum of T_b - 1, L, L), optional
+        Score of label i followed by j, for all positions or for each; 0 unless given.
     start, end : (L,), optional
         Score of the first and of the last label.
     n_jobs : int
@@ -92,7 +92,7 @@ class ChainBatch(FlatBatch[Ints, ChainMarginals]):
     _merges = True
 
     def __init__(
-        self, unary: Any, offsets: Any, transition: Any, start: Any = None, end: Any = None, n_jobs: int = 1
+        self, unary: Any, offsets: Any, transition: Any = None, start: Any = None, end: Any = None, n_jobs: int = 1
     ) -> None:
         scores = checks.scores("unary", unary, ("N", "L"))
         cuts = checks.offsets(offsets, len(scores), "unary")
@@ -108,6 +108,88 @@ class ChainBatch(FlatBatch[Ints, ChainMarginals]):
         core = PatternCore.additive(net, cuts, 1, start=values)
         batch: ChainBatch = cls._of(core, checks.jobs(n_jobs))
         return batch
+
+    @classmethod
+    def from_padded(
+        cls,
+        scores: Any,
+        lengths: Any = None,
+        transition: Any = None,
+        start: Any = None,
+        end: Any = None,
+        *,
+        mask: Any = None,
+        n_jobs: int = 1,
+    ) -> ChainBatch:
+        """Chains from an array that is as long as the longest of them, as networks give it.
+
+        Parameters
+        ----------
+        scores : (B, T, L)
+            What lies behind a sequence's end is not looked at, whatever it is.
+        lengths : int (B,), or bool (B, T), optional
+            How long each sequence is, or where it is; None: all are as long as the array.
+        transition : (L, L), (B, L, L) or (B, T-1, L, L), optional
+            Score of label i followed by j: for all, for each sequence, or for each of its positions (padded, too); 0
+            unless given. `scansion.schemes.transitions` has those of tag schemes.
+        start, end : (L,), optional
+            Score of the first and of the last label.
+        mask : bool (B, T), optional
+            In place of `lengths`, by name.
+        n_jobs : int
+
+        Examples
+        --------
+        >>> batch = ChainBatch.from_padded([[[0.0, 1.0], [2.0, 0.0]], [[3.0, 1.0], [0.0, 0.0]]], [2, 1])
+        >>> batch.viterbi()[0]
+        [array([1, 0]), array([0])]
+        >>> batch.padded(batch.best_labels(), fill=-1)
+        array([[ 1,  0],
+               [ 0, -1]])
+        """
+        array = np.asarray(scores)
+        checks.check_shape("scores", array, ("B", "T", "L"))
+        count, longest, size = array.shape
+        if mask is not None and lengths is not None:
+            raise ValueError("lengths and mask say the same: give one of them")
+        sizes = _lengths(mask if lengths is None else lengths, count, longest, "mask" if lengths is None else "lengths")
+        inside = np.arange(longest) < sizes[:, None]
+        given: Any = None if transition is None else np.asarray(transition)
+        if given is not None and given.ndim == 4:
+            checks.check_shape("transition", given, (count, max(longest - 1, 0), size, size))
+            given = given[inside[:, 1:]]
+        elif given is not None and given.ndim == 3:
+            checks.check_shape("transition", given, (count, size, size))
+            given = np.repeat(given, np.maximum(sizes - 1, 0), axis=0)
+        batch = cls(array[inside], np.concatenate([[0], np.cumsum(sizes)]), given, start, end, n_jobs)
+        return batch
+
+    def padded(self, rows: Any, fill: Any = 0) -> Any:
+        """Rows of all sequences one after another (N, ...) as an array (B, T, ...), as long as the longest of them."""
+        values, sizes = np.asarray(rows), np.diff(self.offsets)
+        checks.check_shape("rows", values, (int(self.offsets[-1]), *values.shape[1:]))
+        longest = int(sizes.max(initial=0))
+        out = np.full((len(self), longest, *values.shape[1:]), fill, dtype=values.dtype)
+        out[np.arange(longest) < sizes[:, None]] = values
+        return out
+
+    def score(self, configs: Any) -> Floats:
+        """Score of one given configuration per sequence, -inf where it is forbidden: (B,).
+
+        Parameters
+        ----------
+        configs : B lists of labels, or int (N,), all one after another, or int (B, T), padded
+        """
+        sizes = np.diff(self.offsets)
+        if isinstance(configs, np.ndarray) and configs.ndim == 2 and configs.dtype.kind in "iu":
+            checks.check_shape("configs", configs, (len(self), configs.shape[1]))
+            if configs.shape[1] < sizes.max(initial=0):
+                raise ValueError(f"configs has {configs.shape[1]} columns, but a sequence has {sizes.max()} positions")
+            configs = [row[:n] for row, n in zip(configs, sizes.tolist(), strict=True)]
+        elif _is_flat(configs):
+            flat = checks.integers("configs", configs, int(self.offsets[-1]), 0, self.n_labels - 1)
+            configs = np.split(flat, self.offsets[1:-1])
+        return super().score(configs)
 
     def __getitem__(self, b: int) -> ChainLattice:
         lattice: ChainLattice = ChainLattice._of(self._of(self._one(b), 1))
@@ -148,8 +230,8 @@ class ChainLattice(FlatLattice[Ints, ChainMarginals]):
     ----------
     unary : (T, L)
         Score of label j at position t; -inf forbids.
-    transition : (L, L) or (T-1, L, L)
-        Score of label i followed by label j; at index t between positions t and t + 1.
+    transition : (L, L) or (T-1, L, L), optional
+        Score of label i followed by label j; at index t between positions t and t + 1. 0 unless given.
     start, end : (L,), optional
         Score of the first and of the last label.
 
@@ -160,7 +242,7 @@ class ChainLattice(FlatLattice[Ints, ChainMarginals]):
     (array([0, 0]), 1.5)
     """
 
-    def __init__(self, unary: Any, transition: Any, start: Any = None, end: Any = None) -> None:
+    def __init__(self, unary: Any, transition: Any = None, start: Any = None, end: Any = None) -> None:
         scores = checks.scores("unary", unary, ("T", "L"))
         core = _dense(scores, np.array([0, len(scores)]), transition, start, end)
         self._batch = ChainBatch._of(core, 1)
@@ -224,6 +306,8 @@ def _dense(unary: Floats, offsets: Ints, transition: Any, start: Any, end: Any) 
     size = unary.shape[1]
     if size == 0:
         raise ValueError(f"unary must have at least one label, got shape {unary.shape}")
+    checks.memory(f"transitions between {size} labels and their exponentials", 3 * size * size)
+    transition = np.zeros((size, size)) if transition is None else transition
     matrix = checks.plain("transition", transition)
     if matrix.ndim == 3:
         steps = int(np.maximum(np.diff(offsets) - 1, 0).sum())
@@ -233,3 +317,26 @@ def _dense(unary: Floats, offsets: Ints, transition: Any, start: Any, end: Any) 
     first = None if start is None else checks.scores("start", start, (size,))
     last = None if end is None else checks.scores("end", end, (size,))
     return DenseCore(offsets, Knowledge.nothing(offsets), unary, scores, first, last)
+
+
+def _lengths(given: Any, count: int, longest: int, name: str) -> Ints:
+    """Lengths of padded sequences, from lengths or from where they are."""
+    if given is None:
+        return np.full(count, longest, np.int64)
+    array = np.asarray(given)
+    if array.dtype.kind != "b":
+        return checks.integers(name, array, count, 0, longest)
+    checks.check_shape(name, array, (count, longest))
+    sizes: Ints = array.sum(axis=1, dtype=np.int64)
+    gaps = (array != (np.arange(longest) < sizes[:, None])).any(axis=1)
+    if gaps.any():
+        b = int(np.argmax(gaps))
+        raise ValueError(f"{name}[{b}] has gaps: a sequence begins at position 0 and is padded behind its end")
+    return sizes
+
+
+def _is_flat(configs: Any) -> bool:
+    """Whether these are labels, one after another, and not one entry a sequence."""
+    if isinstance(configs, np.ndarray):
+        return configs.ndim == 1 and configs.dtype.kind in "iu"
+    return isinstance(configs, (list, tuple)) and len(configs) > 0 and all(np.ndim(y) == 0 for y in configs)

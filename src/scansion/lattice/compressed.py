@@ -8,7 +8,7 @@ counts all ways to place the transitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,7 +79,7 @@ class Compressed:
 
     def __init__(self, batch: FlatBatch[Any, Any], max_length: int | None = None) -> None:
         self._batch = batch
-        self._core: DenseCore | PatternCore = batch._core
+        self._core: DenseCore | PatternCore = batch._core.groups()[0][1]  # under rules, that of their product
         self._merge = batch._merges
         self._limit = _limit(max_length)
         batch.log_partition()  # says so if nothing is possible
@@ -134,12 +134,19 @@ class Compressed:
             raise ValueError(f"length {c} has probability 0, or one below 1e-290: nothing can be said given it")
         return np.asarray(joint / total)
 
-    def predict(self) -> Labels:
-        """The paper's labelling: the most likely length, then the most likely label at each place given it.
+    def predict(self, raw: bool = False) -> Labels:
+        """The most likely length, then the labels of its places: of all trajectories of that length that can occur, the
+        one with the most places expected to be right.
 
-        Places are judged one by one, so the answer may be improbable as a whole; `best` asks for the whole.
+        Places are judged by their marginals, so the answer may be improbable as a whole; `best` asks for the whole.
+
+        Parameters
+        ----------
+        raw : bool
+            The paper's labelling: the most likely label at each place by itself. It need not be a trajectory that can
+            occur (neighbours on a chain may be equal); where it is one, both are the same.
         """
-        return predict_all(self._batch, self._limit)[0]
+        return predict_all(self._batch, self._limit, raw)[0]
 
     def best(self, k: int = 1, budget: int | None = None) -> BestTrajectories:
         """The k most probable trajectories, by best-first search over prefixes (the paper leaves this open).
@@ -164,12 +171,47 @@ class Compressed:
         return [compress(config) for config in configs]
 
     def log_probability(self, trajectory: Any) -> float:
-        """Log probability of a trajectory: log of the summed probabilities of all configurations that have it."""
-        labels = self._checked(trajectory)
-        if not 0 < len(labels) <= self._size:
-            return 0.0 if len(labels) == self._size == 0 else -np.inf
-        held = self._places(labels).log_partitions(1)[0]
-        return float(held - self._batch.log_partition()[0])
+        """Log probability of a trajectory: log of the summed probabilities of all configurations that have it (paper
+        004, equation 6). O(T c) for c places on a first-order chain."""
+        return float(self._log_probabilities([self._checked("trajectory", trajectory)])[0])
+
+    def log_probabilities(self, trajectories: Iterable[Any]) -> Floats:
+        """(n,) log probability of each of many trajectories: which word of a lexicon is it?
+
+        What trajectories begin with is computed once for all that share it: O(T) for each different prefix on a
+        first-order chain.
+        """
+        given = list(trajectories) if isinstance(trajectories, Iterable) else trajectories
+        if not isinstance(given, list) or isinstance(trajectories, (str, bytes)):
+            raise ValueError(f"trajectories must be a list of sequences of labels, got {trajectories!r}")
+        return self._log_probabilities([self._checked(f"trajectories[{i}]", one) for i, one in enumerate(given)])
+
+    def probability(self, cells: Iterable[tuple[int, int]], length: int | None = None) -> float:
+        """Probability that the trajectory goes through all of the cells (paper 004, equations 9 and 10).
+
+        Parameters
+        ----------
+        cells : iterable of (place, label)
+            Any number; several labels for one place: one of them.
+        length : int, optional
+            And that it has this length c. None: any length that `lengths` looks at.
+        """
+        pairs = list(cells) if isinstance(cells, Iterable) else cells
+        if not isinstance(pairs, list) or any(not isinstance(c, (tuple, list)) or len(c) != 2 for c in pairs):
+            raise ValueError(f"cells must be pairs (place, label), got {cells!r}")
+        most = self.max_length if length is None else checks.count("length", length, 0)
+        places = 1 + max((checks.count(f"cells[{n}][0]", place, 0) for n, (place, _) in enumerate(pairs)), default=-1)
+        if max(most, places) > self._size:
+            return 0.0
+        if not pairs:
+            return float(self.lengths.sum() if length is None else self.lengths[length])
+        allowed = np.ones((places, self.n_labels), np.uint8)
+        allowed[[place for place, _ in pairs]] = 0
+        labels = checks.integers("labels of cells", np.array([y for _, y in pairs]), len(pairs), 0, self.n_labels - 1)
+        allowed[[place for place, _ in pairs], labels] = 1
+        out = np.zeros(most + 1)
+        self._core.native.compressed_passing(self._merge, allowed, out)
+        return float(out.sum() if length is None else out[length])
 
     def lattice(self, trajectory: Any) -> Any:
         """The lattice of all configurations that have a trajectory; its labels are the places 0 .. c-1.
@@ -177,7 +219,7 @@ class Compressed:
         Questions about transition points are questions about it: `marginals().labels[t, i]` is the probability that
         position t belongs to place i, `viterbi` the best way to place the transitions.
         """
-        labels = self._checked(trajectory)
+        labels = self._checked("trajectory", trajectory)
         if not 0 < len(labels) <= self._size:
             raise ValueError(
                 f"trajectory of length {len(labels)} is impossible: a sequence of length {self._size} has trajectories "
@@ -193,16 +235,26 @@ class Compressed:
         reached = np.cumsum(at[:, ::-1], axis=1)[:, ::-1].T  # [i, t]: place i has started by t
         return np.maximum(np.diff(reached, axis=1, prepend=0.0), 0.0)
 
-    def _checked(self, trajectory: Any) -> Labels:
+    def _checked(self, name: str, trajectory: Any) -> Labels:
         if isinstance(trajectory, (str, bytes)) or not isinstance(trajectory, Iterable):
-            raise ValueError(f"trajectory must be a sequence of labels, got {trajectory!r}")
+            raise ValueError(f"{name} must be a sequence of labels, got {trajectory!r}")
         given = list(trajectory)
-        labels = checks.integers(
-            "trajectory", np.array(given, np.int64 if not given else None), len(given), 0, self.n_labels - 1
-        )
+        labels = checks.integers(name, np.array(given, np.int64 if not given else None), len(given), 0, self.n_labels - 1)
         if self._merge:
-            check_neighbours("trajectory", labels.tolist())
+            check_neighbours(name, labels.tolist())
         return tuple(labels.tolist())
+
+    def _log_probabilities(self, trajectories: list[Labels]) -> Floats:
+        lengths = np.array([len(labels) for labels in trajectories], np.int64)
+        out = np.where(lengths == self._size, 0.0, -np.inf) if self._size == 0 else np.full(len(lengths), -np.inf)
+        possible = np.flatnonzero((lengths > 0) & (lengths <= self._size))
+        if len(possible):
+            symbols = np.concatenate([np.array(trajectories[i], np.int64) for i in possible])
+            offsets = np.concatenate([[0], np.cumsum(lengths[possible])])
+            values = np.empty((1, len(possible)))
+            self._core.native.compressed_lexicon(self._merge, symbols, offsets, self.n_labels, values, 1)
+            out[possible] = values[0]
+        return out
 
     def _places(self, labels: Labels) -> DenseCore | PatternCore:
         core = self._core
@@ -237,11 +289,13 @@ def check_neighbours(name: str, labels: Sequence[Any]) -> None:
             )
 
 
-def predict_all(batch: FlatBatch[Any, Any], max_length: int | None = None) -> list[Labels]:
-    """The paper's labelling of every sequence."""
+def predict_all(batch: FlatBatch[Any, Any], max_length: int | None = None, raw: bool = False) -> list[Labels]:
+    """The labelling of the places of every sequence; see `Compressed.predict`."""
     limit, core = _limit(max_length), batch._core
     batch.log_partition()
-    labels, firsts, missing = core.native.compressed_labelling(batch._merges, limit, core.n_labels, batch.n_jobs)
+    if len(core.groups()) > 1 or core.groups()[0][1] is not core:
+        return _by_group(batch, lambda one: predict_all(one, max_length, raw))
+    labels, firsts, missing = core.native.compressed_labelling(batch._merges, limit, core.n_labels, raw, batch.n_jobs)
     if missing >= 0:
         where = f" of sequence {missing}" if len(batch) > 1 else ""
         raise ValueError(f"max_length = {max_length} leaves no trajectory{where} with a probability above 1e-300")
@@ -255,6 +309,8 @@ def best_all(
     limit, core = _limit(max_length), batch._core
     work = _NO_LIMIT if budget is None else checks.count("budget", budget, 1)
     batch.log_partition()
+    if len(core.groups()) > 1 or core.groups()[0][1] is not core:
+        return _by_group(batch, lambda one: best_all(one, k, budget, max_length))
     labels, firsts, sequences, probabilities, bounds, proven, expanded = core.native.compressed_best(
         batch._merges, k, work, limit, core.n_labels, batch.n_jobs
     )
@@ -269,6 +325,15 @@ def best_all(
         )
         for b, (first, last) in enumerate(zip(sequences[:-1], sequences[1:], strict=True))
     ]
+
+
+def _by_group(batch: FlatBatch[Any, Any], ask: Callable[[FlatBatch[Any, Any]], list[Any]]) -> list[Any]:
+    """The answers for lattices under rules, for which several cores answer."""
+    found: list[Any] = [None] * len(batch)
+    for sequences, core in batch._core.groups():
+        for b, answer in zip(sequences.tolist(), ask(type(batch)._of(core, batch.n_jobs)), strict=True):
+            found[b] = answer
+    return found
 
 
 def possible_places(size: int, places: int) -> Bools:
@@ -329,4 +394,5 @@ def _pattern_places(core: PatternCore, columns: Ints, known: Knowledge, merge: b
         end=take(core.end),
         by_length=take(core.by_length),
         known=known,
+        rules=None if core.rules is None else core.rules.reading(columns),
     )

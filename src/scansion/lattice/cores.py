@@ -8,17 +8,19 @@ scores of B sequences with what is known of them; every question crosses into na
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
+from scansion.data.dataset import gather
 from scansion.data.knowledge import Knowledge
-from scansion.lattice.patterns import PatternAutomaton
+from scansion.lattice.patterns import BOS, EOS, PatternAutomaton
+from scansion.rules.automata import Automaton
 
-__all__ = ["Core", "DenseCore", "Packed", "PatternCore"]
+__all__ = ["Core", "DenseCore", "Packed", "PairCore", "PatternCore"]
 
 
 class Packed(NamedTuple):
@@ -49,6 +51,7 @@ class Core:
     known: Knowledge
 
     n_levels = 1
+    what = "the scores"  # that may leave nothing possible
 
     @property
     def n_labels(self) -> int:
@@ -63,6 +66,23 @@ class Core:
     def select(self, b: int) -> Any:
         """The core of one sequence."""
         raise NotImplementedError
+
+    def take(self, sequences: Ints) -> Any:
+        """The core of some sequences, in the order given."""
+        raise NotImplementedError
+
+    def _taken(self, sequences: Ints) -> tuple[Ints, dict[str, Any]]:
+        """The rows of some sequences, and their offsets and knowledge."""
+        offsets, rows = gather(self.offsets, sequences)
+        return rows, {"offsets": offsets, "known": self.known.take(sequences)}
+
+    def groups(self) -> list[tuple[Ints, Any]]:
+        """Sequences and the cores that answer for them: one core, unless rules make several of it."""
+        return [(np.arange(len(self.offsets) - 1), self)]
+
+    def impossible_rules(self, b: int) -> str | None:
+        """Rules that leave nothing of sequence b possible; None: it is not rules that do."""
+        return None
 
     def _rows(self, b: int) -> tuple[slice, dict[str, Any]]:
         """The rows of one sequence, and its offsets and knowledge."""
@@ -119,6 +139,7 @@ class DenseCore(Core):
     end: Floats | None
 
     max_length = 1
+    pairwise = True  # scores of labels and pairs, not of patterns
 
     @property
     def n_labels(self) -> int:
@@ -140,6 +161,32 @@ class DenseCore(Core):
             begin = int(steps[:b].sum())
             transition = transition[begin : begin + int(steps[b])]
         return replace(self, unary=self.unary[rows], transition=transition, **shared)
+
+    def take(self, sequences: Ints) -> DenseCore:
+        """The core of some sequences."""
+        rows, shared = self._taken(sequences)
+        transition = self.transition
+        if transition.ndim == 3:
+            steps = np.maximum(np.diff(self.offsets) - 1, 0)
+            transition = transition[gather(np.concatenate([[0], np.cumsum(steps)]), sequences)[1]]
+        return replace(self, unary=self.unary[rows], transition=transition, **shared)
+
+    def restricted(self, rules: Automaton) -> DenseCore | PairCore:
+        """The core of the configurations that an automaton over labels accepts; it answers like this one."""
+        state = rules.by_letter()
+        if state is None:
+            return PairCore.of(self, rules)
+
+        def allowed(scores: Floats | None, mask: Bools) -> Floats:
+            return np.where(mask, 0.0 if scores is None else scores, -np.inf)
+
+        after = rules.next[state] >= 0  # a label that never occurs reads the last row: it has no way in
+        return replace(
+            self,
+            transition=allowed(self.transition, after),
+            start=allowed(self.start, rules.next[0] >= 0),
+            end=allowed(self.end, rules.accepting[state] > 0),
+        )
 
     def log_partitions(self, threads: int) -> Floats:
         """(B,) log Z, -inf where nothing is possible."""
@@ -186,6 +233,9 @@ class PatternCore(Core):
     inside: Floats | None = None
     end: Floats | None = None
     by_length: Floats | None = None
+    rules: Automaton | None = None  # over labels: what it does not accept is left out
+
+    pairwise = False
 
     @classmethod
     def additive(
@@ -210,7 +260,7 @@ class PatternCore(Core):
             if part is not None:
                 extent |= True if gradient else part.any(axis=0)
         starts = np.zeros(len(automaton.patterns)) if start is None else start
-        parts = {"starts": starts, "start": start, "inside": inside, "end": end, "by_length": by_length}
+        parts: dict[str, Any] = {"starts": starts, "start": start, "inside": inside, "end": end, "by_length": by_length}
         return cls(offsets, Knowledge.nothing(offsets), automaton, max_length, extent, **parts)
 
     @property
@@ -223,7 +273,7 @@ class PatternCore(Core):
         """The object that answers."""
         return _core.SegmentBatch(
             self.automaton._native,
-            self.automaton.topology(self.extent),
+            self.automaton.topology(self.extent, self.rules),
             self.offsets,
             self.max_length,
             self.starts,
@@ -238,8 +288,13 @@ class PatternCore(Core):
 
     def select(self, b: int) -> PatternCore:
         """The core of one sequence."""
-        rows, shared = self._rows(b)
+        return self._cut(*self._rows(b))
 
+    def take(self, sequences: Ints) -> PatternCore:
+        """The core of some sequences."""
+        return self._cut(*self._taken(sequences))
+
+    def _cut(self, rows: slice | Ints, shared: dict[str, Any]) -> PatternCore:
         def cut(part: Floats | None) -> Floats | None:
             return part if part is None or part.ndim == 1 else part[rows]
 
@@ -247,6 +302,24 @@ class PatternCore(Core):
             name: cut(getattr(self, name)) for name in ("starts", "full", "start", "inside", "end")
         }
         return replace(self, **parts, **shared)
+
+    def restricted(self, rules: Automaton) -> PatternCore:
+        """The core of the configurations that an automaton over labels accepts."""
+        return replace(self, rules=rules)
+
+    def whole(self) -> PatternCore:
+        """The same with the extent of every pattern, also of those whose parts are all zero: for gradients."""
+        core = PatternCore.additive(
+            self.automaton,
+            self.offsets,
+            self.max_length,
+            start=self.start,
+            inside=self.inside,
+            end=self.end,
+            by_length=self.by_length,
+            gradient=True,
+        )
+        return replace(core, known=self.known, rules=self.rules)
 
     def log_partitions(self, threads: int) -> Floats:
         """(B,) log Z, -inf where nothing is possible."""
@@ -275,3 +348,64 @@ class PatternCore(Core):
     def best_labels(self, threads: int) -> Ints:
         """(N,) labels of the best configurations of chains; fewer where a sequence is impossible."""
         return self.best(threads).steps[:, 2].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class PairCore(PatternCore):
+    """A first-order chain under rules, on the automaton of its label pairs; it answers like the `DenseCore` it is of.
+
+    Patterns: labels, pairs (i, j) at L + i L + j, then (BOS, y) and (y, EOS).
+    """
+
+    pairwise = True
+
+    @classmethod
+    def of(cls, core: DenseCore, rules: Automaton) -> PairCore:
+        """A chain under rules."""
+        net, size = _pairs(core.n_labels), core.n_labels
+        ends = [np.zeros(size) if part is None else part for part in (core.start, core.end)]
+        pairs = core.transition.reshape(-1, size * size)
+        if core.transition.ndim == 2:
+            starts = np.concatenate([np.zeros(size), pairs[0], *ends])
+        else:
+            later = np.ones(int(core.offsets[-1]), np.bool_)
+            later[core.offsets[:-1][np.diff(core.offsets) > 0]] = False
+            starts = np.zeros((len(later), len(net.patterns)))
+            starts[later, size : size + size * size] = pairs
+            starts[:, size + size * size :] = np.concatenate(ends)
+        extent = np.arange(len(net.patterns)) < size
+        return cls(core.offsets, core.known, net, 1, extent, starts, start=core.unary, rules=rules)
+
+    def posteriors(  # type: ignore[override]
+        self, threads: int, *, counts: bool = False, transitions: bool = False
+    ) -> dict[str, Any]:
+        """Labels, and on demand expected transitions, summed or by position."""
+        n, size = int(self.offsets[-1]), self.n_labels
+        core: PatternCore = self
+        assert self.starts is not None
+        if transitions and self.starts.ndim == 1:
+            core = replace(self, starts=np.ascontiguousarray(np.broadcast_to(self.starts, (n, self.starts.size))))
+        found = PatternCore.posteriors(core, threads, gradient=counts or transitions)
+        out: dict[str, Any] = {name: found[name] for name in ("log_partition", "labels", "escaped")}
+        out["counts"] = out["transitions"] = None
+        if counts or transitions:
+            pairs = found["starts"][..., size : size + size * size]
+            if pairs.ndim == 2:
+                later = np.ones(n, np.bool_)
+                later[self.offsets[:-1][np.diff(self.offsets) > 0]] = False
+                pairs = pairs[later]
+            if transitions:
+                out["transitions"] = pairs.reshape(-1, size, size)
+            if counts:
+                out["counts"] = (pairs if pairs.ndim == 1 else pairs.sum(axis=0)).reshape(size, size)
+        return out
+
+
+@lru_cache(maxsize=32)
+def _pairs(size: int) -> PatternAutomaton:
+    """The automaton of a first-order chain."""
+    labels = range(size)
+    pairs = [(i, j) for i in labels for j in labels]
+    return PatternAutomaton(
+        [*((y,) for y in labels), *pairs, *((BOS, y) for y in labels), *((y, EOS) for y in labels)], size
+    )

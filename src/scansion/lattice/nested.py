@@ -111,7 +111,7 @@ def _segments(core: NestedCore, n_jobs: int) -> list[Floats]:
     """Free levels do not keep segments: they are asked of the general recursion."""
     longest = max(core.longest, 1)
     levels = [v if v.max_length is not None else replace(v, max_length=longest) for v in core.levels]
-    whole = replace(core, levels=tuple(levels), general=True)
+    whole = core.generalized(tuple(levels))
     answer = whole.posteriors(n_jobs, spans=[d > 0 for d in range(core.n_levels)], cliques=None, parts=False)
     found: list[Floats] = answer["spans"]
     bound = core.levels[0].max_length
@@ -128,7 +128,7 @@ def _add_root(out: Floats, core: NestedCore, labels: Floats) -> None:
 def _gradient(core: NestedCore, n_jobs: int) -> tuple[Floats, NestedScores]:
     wants = [d > 0 and level.spans is not None for d, level in enumerate(core.levels)]
     if any(w and f for w, f in zip(wants, core.free, strict=True)):  # dense arrays that happen to be plain sums
-        core = replace(core, general=True)
+        core = core.generalized()
     answer = core.posteriors(n_jobs, spans=wants, cliques="given", parts=True)
     persist = [_persist_gradient(core, d, answer) for d in range(core.n_levels)]
     return answer["log_partition"], NestedScores(persist, answer["transit"], answer["init"], answer["end"])

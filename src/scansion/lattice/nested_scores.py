@@ -18,6 +18,7 @@ from scansion import _core
 from scansion._checks import Bools, Floats, Ints
 from scansion.data.knowledge import Knowledge
 from scansion.lattice.cores import Core, Packed
+from scansion.rules.automata import Automaton
 
 __all__ = ["Level", "NestedCore", "NestedScores", "Persistence"]
 
@@ -82,7 +83,7 @@ class Level:
     max_length: int | None = None
     dense: bool = False
 
-    def rows(self, chosen: slice) -> Level:
+    def rows(self, chosen: slice | Ints) -> Level:
         """The same for some rows only."""
 
         def cut(part: Floats | None) -> Floats | None:
@@ -219,8 +220,23 @@ class NestedCore(Core):
 
     def select(self, b: int) -> NestedCore:
         """The core of one sequence."""
-        rows, shared = self._rows(b)
+        return self._cut(*self._rows(b))
 
+    def take(self, sequences: Ints) -> NestedCore:
+        """The core of some sequences."""
+        return self._cut(*self._taken(sequences))
+
+    def generalized(self, levels: tuple[Level, ...] | None = None) -> NestedCore:
+        """The same without short cuts; with other levels, if they are given."""
+        return replace(self, levels=self.levels if levels is None else levels, general=True)
+
+    def restricted(self, machines: Sequence[tuple[int, int, Automaton]]) -> Any:
+        """The core of the configurations that automata accept: (level, within, automaton over its states)."""
+        from scansion.rules.nested import expanded
+
+        return expanded(self, machines)
+
+    def _cut(self, rows: slice | Ints, shared: dict[str, Any]) -> NestedCore:
         def cut(arrays: tuple[Floats, ...], ndim: int) -> tuple[Floats, ...]:
             return tuple(a if a.ndim == ndim else a[rows] for a in arrays)
 

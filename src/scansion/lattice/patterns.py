@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from scansion import _checks as checks
 from scansion import _core
+from scansion.rules.automata import Automaton, TooManyStatesError
 
 __all__ = ["BOS", "EOS", "Pattern", "PatternAutomaton"]
 
@@ -26,6 +27,9 @@ EOS = -2
 """End of the sequence, as the last symbol of a pattern."""
 
 Pattern = tuple[int, ...]
+
+_MOST_STATES = 200_000  # of a product with rules
+_MOST_TOPOLOGIES = 500
 
 
 class PatternAutomaton:
@@ -60,7 +64,7 @@ class PatternAutomaton:
             self._native = _core.PatternAutomaton(self.n_labels, symbols, offsets)
         except ValueError as error:
             raise ValueError(f"the automaton of {len(self.patterns)} patterns is too large: {error}") from None
-        self._topologies: dict[bytes, _core.Topology] = {}
+        self._topologies: dict[tuple[bytes, Automaton | None], _core.Topology] = {}
 
     @property
     def n_states(self) -> int:
@@ -95,11 +99,25 @@ class PatternAutomaton:
             z = int(suffix[z])
         return found
 
-    def topology(self, extent: npt.NDArray[np.bool_]) -> _core.Topology:
-        """Layout for the kernels; extent (n_patterns,): true where more than a start score exists."""
-        key = extent.tobytes()
+    def topology(
+        self, extent: npt.NDArray[np.bool_], rules: Automaton | None = None, most_states: int = _MOST_STATES
+    ) -> _core.Topology:
+        """Layout for the kernels; extent (n_patterns,): true where more than a start score exists.
+
+        rules: of the product with an automaton over labels; TooManyStatesError if it has more than `most_states`.
+        """
+        key = (extent.tobytes(), rules)
         if key not in self._topologies:
-            self._topologies[key] = _core.Topology(self._native, extent.astype(np.uint8))
+            if len(self._topologies) >= _MOST_TOPOLOGIES:
+                self._topologies.clear()
+            parts = self._native, extent.astype(np.uint8)
+            if rules is None:
+                self._topologies[key] = _core.Topology(*parts)
+            else:
+                try:
+                    self._topologies[key] = _core.Topology(*parts, rules.next, rules.accepting, most_states)
+                except OverflowError:
+                    raise TooManyStatesError(f"more than {most_states} states") from None
         return self._topologies[key]
 
     def __repr__(self) -> str:

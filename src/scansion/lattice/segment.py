@@ -6,7 +6,6 @@ the sequence are ignored. A batch holds the rows of all sequences one after anot
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -65,18 +64,7 @@ class SegmentMarginals:
     @cached_property
     def patterns(self) -> Floats | SegmentParts:
         """(T, M, P), or parts: the gradient of log Z."""
-        core = self._core
-        whole = PatternCore.additive(
-            core.automaton,
-            core.offsets,
-            core.max_length,
-            start=core.start,
-            inside=core.inside,
-            end=core.end,
-            by_length=core.by_length,
-            gradient=True,
-        )
-        answer = replace(whole, known=core.known).posteriors(self._n_jobs, gradient=True)
+        answer = self._core.whole().posteriors(self._n_jobs, gradient=True)
         start = answer["start"]
         if start is not None:  # a pattern is scored by one of the two, and patterns that end in EOS by starts
             start = start + answer["starts"]
@@ -143,8 +131,7 @@ class SegmentBatch(FlatBatch[Segmentation, SegmentMarginals]):
 
     def marginals(self) -> SegmentMarginals:
         """Posteriors, rows of all sequences one after another; see `SegmentMarginals`."""
-        core = self._core
-        assert isinstance(core, PatternCore)
+        core: PatternCore = self._core
         full = core.full is not None
         answer = core.posteriors(self.n_jobs, segments=full, gradient=full)
         self._possible(answer["log_partition"])

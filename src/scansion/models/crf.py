@@ -9,6 +9,7 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Ints
+from scansion.data.dataset import gather
 from scansion.models import engines
 from scansion.models.estimator import Problem, cut
 from scansion.models.flat_estimator import FlatEstimator
@@ -87,6 +88,8 @@ class CRF(FlatEstimator):
             vars(self).pop("growth_log_", None)
             super().fit(X, y, sample_weight=sample_weight, X_dev=X_dev, y_dev=y_dev)
         else:
+            if self.train_with_rules:
+                raise ValueError("grow does not go with train_with_rules: choose the patterns first, then give them")
             from scansion.models.growth import grow
 
             grow(self, X, y, sample_weight, X_dev, y_dev)
@@ -96,7 +99,7 @@ class CRF(FlatEstimator):
         """As of all estimators; the objective uses the engine that was chosen."""
         engines.check(self.engine)
         model, objective = super().problem(X, y, sample_weight)
-        if engines.resolve(self.engine, model) == "sum-difference":
+        if engines.resolve(self.engine, model) == "sum-difference" and not self.train_with_rules:
             objective.native.use_sum_difference()  # type: ignore[attr-defined]
         return Problem(model, objective)
 
@@ -105,16 +108,23 @@ class CRF(FlatEstimator):
         """The engine of the fitted model."""
         return engines.resolve(self.engine, self._model)
 
-    def _best(self, inputs: Inputs, constraints: Any = None) -> Ints:
+    def _best(self, inputs: Inputs, constraints: Any = None, rules: Any = None) -> Ints:
         """(N,) best labels, by number."""
+        compiled = self._rule_set(rules)
         if self.engine_ == "sum-difference":
             held = None if constraints is None else self._held(constraints, inputs)
             best = engines.best_labels(self._model, inputs, held, checks.jobs(self.n_jobs))
             if (best >= 0).all():
+                broken = np.zeros(0, np.int64) if compiled is None else compiled.broken_by(best, inputs.data.offsets)
+                if broken.size:
+                    known = None if held is None else held.take(broken)
+                    again = self.ask(inputs.take(broken), lambda b: [b.best_labels()], known, compiled)
+                    best[gather(inputs.data.offsets, broken)[1]] = np.concatenate(again)
                 return best
-        return np.concatenate([np.zeros(0, np.int64), *self.ask(inputs, lambda b: [b.best_labels()], constraints)])
+        found = self.ask(inputs, lambda b: [b.best_labels()], constraints, [] if compiled is None else compiled)
+        return np.concatenate([np.zeros(0, np.int64), *found])
 
-    def predict(self, X: Any, constraints: Any = None) -> list[Any]:
+    def predict(self, X: Any, constraints: Any = None, rules: Any = None) -> list[Any]:
         """The most probable labels of each sequence.
 
         Parameters
@@ -123,11 +133,13 @@ class CRF(FlatEstimator):
             Attributes that did not occur in training are ignored.
         constraints : iterable, optional
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
+        rules : Rule, text, or sequence of them, optional
+            What the answer must keep, in place of the parameter `rules` (an empty list: nothing); see `scansion.rules`.
         """
         inputs = self._inputs(X)
         names = np.empty(self._model.n_labels, object)
         names[:] = self._model.labels  # labels may be tuples, which np.array would spread
-        return cut(names[self._best(inputs, constraints)].tolist(), inputs.data.offsets)
+        return cut(names[self._best(inputs, constraints, rules)].tolist(), inputs.data.offsets)
 
     def _named(self, config: Any) -> list[Any]:
         labels = self._model.labels

@@ -26,6 +26,8 @@ from scansion.models.inputs import Inputs
 from scansion.models.packing import json_value, pack, storable
 from scansion.models.parameters import CheckedSettings, Settings, seed, strengths
 from scansion.models.weights import Feature, Level, Model, carry_over
+from scansion.rules.compile import RuleSet, given_rules
+from scansion.rules.expressions import parse
 
 if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.display import Page
@@ -135,6 +137,8 @@ class Estimator(Settings):
         settings.c1, settings.c2 = model.by_weight(settings.c1), model.by_weight(settings.c2)
         progress = Progress(self.verbose, settings.max_iterations)
         learnt = learn(objective, model.weights, settings, self._development(model, X_dev, y_dev), progress)
+        while self.train_with_rules and objective.take(learnt.weights):  # type: ignore[attr-defined]
+            learnt = learn(objective, learnt.weights, settings, self._development(model, X_dev, y_dev), progress)
         progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
         self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
         return self
@@ -142,6 +146,8 @@ class Estimator(Settings):
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked; ValueError says what is wrong with one, also of the others."""
         self._selection()
+        if self.rules is not None:
+            given_rules(self.rules)
         return self.checked(self._strength("c1"), self._strength("c2"))
 
     def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
@@ -167,7 +173,17 @@ class Estimator(Settings):
         objective = model.objective(inputs, known, weight)
         model.check_known(objective, known)
         self._check_partial(model, inputs, known)
+        if self.train_with_rules:
+            objective = self._objective_under_rules(model, inputs, known, weight)
         return Problem(model, objective)
+
+    def _objective_under_rules(self, model: Any, inputs: Inputs, known: Knowledge, weight: Floats | None) -> Any:
+        from scansion.rules.training import RestrictedObjective
+
+        rules = () if self.rules is None else tuple(given_rules(self.rules))
+        if not rules:
+            raise ValueError("train_with_rules needs rules")
+        return RestrictedObjective(model, inputs, known, weight, model.rule_set(rules))
 
     def _check_partial(self, model: Any, inputs: Inputs, known: Knowledge) -> None:
         """Raise if the model excludes what is known of a sequence in part."""
@@ -280,20 +296,36 @@ class Estimator(Settings):
         """Tokens whose lattices are made together."""
         return int(min(_TOKENS_AT_ONCE, model.tokens_at_once()))
 
-    def ask(self, X: Any, question: Callable[[Any], list[Any]], constraints: Any = None) -> list[Any]:
+    def _rule_set(self, rules: Any) -> RuleSet | None:
+        """Rules compiled for the model: those given, the parameter `rules` if None; None: there are none."""
+        chosen = self.rules if rules is None else rules
+        if chosen is None or isinstance(chosen, RuleSet):
+            return chosen
+        given = tuple(given_rules(chosen))
+        if not given:
+            return None
+        compiled: RuleSet = self._model.rule_set(given)
+        return compiled
+
+    def ask(
+        self, X: Any, question: Callable[[Any], list[Any]], constraints: Any = None, rules: Any = None
+    ) -> list[Any]:
         """The answers to a question put to the lattices of X, some sequences at a time.
 
-        constraints: what is known of the sequences, in the form of y.
+        constraints: what is known of the sequences, in the form of y; rules: in place of the parameter `rules`.
         """
+        compiled = self._rule_set(rules)
         model, n_jobs = self._model, checks.jobs(self.n_jobs)
         inputs = self._inputs(X)
         held = None if constraints is None else self._held(constraints, inputs)
         answers: list[Any] = []
         first = 0
-        for rows, part in inputs.blocks(self._tokens_at_once(model)):
+        for at, part in inputs.blocks(self._tokens_at_once(model)):
             batch = model.batch(part, n_jobs)
             if held is not None:
-                batch = batch.under(held.rows(rows, batch.offsets))
+                batch = batch.under(held.rows(at, batch.offsets))
+            if compiled is not None:
+                batch = batch.restrict(compiled)
             try:
                 answers.extend(question(batch))
             except ValueError:
@@ -303,7 +335,7 @@ class Estimator(Settings):
             first += len(batch)
         return answers
 
-    def predict(self, X: Any, constraints: Any = None) -> list[Any]:
+    def predict(self, X: Any, constraints: Any = None, rules: Any = None) -> list[Any]:
         """The most probable configuration of each sequence.
 
         Parameters
@@ -312,14 +344,18 @@ class Estimator(Settings):
             Attributes that did not occur in training are ignored.
         constraints : iterable, optional
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
+        rules : Rule, text, or sequence of them, optional
+            What the answer must keep, in place of the parameter `rules` (an empty list: nothing); see `scansion.rules`.
         """
-        return self.ask(X, self._answers, constraints)
+        return self.ask(X, self._answers, constraints, rules)
 
-    def predict_single(self, x: Any) -> Any:
+    def predict_single(self, x: Any, rules: Any = None) -> Any:
         """The most probable configuration of one sequence."""
-        return self.predict([x])[0]
+        return self.predict([x], rules=rules)[0]
 
-    def predict_kbest(self, X: Any, k: int, constraints: Any = None) -> list[list[tuple[Any, float]]]:
+    def predict_kbest(
+        self, X: Any, k: int, constraints: Any = None, rules: Any = None
+    ) -> list[list[tuple[Any, float]]]:
         """The k most probable configurations of each sequence with their log probabilities, best first."""
 
         def best(batch: Any) -> list[list[tuple[Any, float]]]:
@@ -328,19 +364,19 @@ class Estimator(Settings):
                 for log_z, found in zip(batch.log_partition().tolist(), batch.kbest(k), strict=True)
             ]
 
-        return self.ask(X, best, constraints)
+        return self.ask(X, best, constraints, rules)
 
-    def level_marginals(self, X: Any, constraints: Any = None) -> list[Floats]:
+    def level_marginals(self, X: Any, constraints: Any = None, rules: Any = None) -> list[Floats]:
         """Label probabilities (N, L) of all tokens, one array for each of `levels_`."""
 
         def tables(batch: Any) -> list[Any]:
             found = batch.marginals().labels
             return [[found] if isinstance(found, np.ndarray) else found[1:]]  # without the root
 
-        blocks = [[np.zeros((0, level.size)) for level in self.levels_], *self.ask(X, tables, constraints)]
+        blocks = [[np.zeros((0, level.size)) for level in self.levels_], *self.ask(X, tables, constraints, rules)]
         return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
-    def sample(self, X: Any, n: int = 1, random_state: Any = None) -> list[list[Any]]:
+    def sample(self, X: Any, n: int = 1, random_state: Any = None, rules: Any = None) -> list[list[Any]]:
         """Draw n configurations of each sequence from the model's distribution.
 
         Parameters
@@ -349,21 +385,29 @@ class Estimator(Settings):
         n : int
         random_state : int, numpy Generator or RandomState, optional
             The parameter `random_state` of the estimator unless given; None: other draws at each call.
+        rules : as in predict
         """
         chosen = self.random_state if random_state is None else random_state
         rng = checks.generator(chosen if isinstance(chosen, np.random.Generator) or chosen is None else seed(chosen))
-        return self.ask(X, lambda batch: [[self._named(c) for c in drawn] for drawn in batch.sample(n, rng)])
 
-    def log_likelihood(self, X: Any, y: Any) -> float:
-        """Log probability of what y says, summed over the sequences; what is unknown is summed out."""
+        def draw(batch: Any) -> list[list[Any]]:
+            return [[self._named(config) for config in drawn] for drawn in batch.sample(n, rng)]
+
+        return self.ask(X, draw, None, rules)
+
+    def log_likelihood(self, X: Any, y: Any, rules: Any = None) -> float:
+        """Log probability of what y says, summed over the sequences; what is unknown is summed out.
+
+        With rules, that among what keeps them; y must keep them.
+        """
 
         def differences(batch: Any) -> list[float]:
             free = batch.under(Knowledge.nothing(batch.offsets, len(batch._core.known.levels)))
             return [float((batch.log_partition() - free.log_partition()).sum())]
 
-        return float(sum(self.ask(X, differences, y)))
+        return float(sum(self.ask(X, differences, y, rules)))
 
-    def lattices(self, X: Any, constraints: Any = None) -> Any:
+    def lattices(self, X: Any, constraints: Any = None, rules: Any = None) -> Any:
         """The lattices of all sequences as one batch: arrays in place of dicts and lists.
 
         Labels are indices of ``classes_``. Of `CRF` and `SemiCRF`, patterns are those of ``classes_`` followed by
@@ -377,11 +421,12 @@ class Estimator(Settings):
         if constraints is not None:
             batch = batch.under(self._held(constraints, inputs))
             _check_possible(model, batch, np.arange(len(batch)), "constraints")
-        return batch
+        compiled = self._rule_set(rules)
+        return batch if compiled is None else batch.restrict(compiled)
 
-    def lattice(self, x: Any) -> Lattice[Any, Any]:
+    def lattice(self, x: Any, rules: Any = None) -> Lattice[Any, Any]:
         """The lattice of one sequence; see `lattices`."""
-        lattice: Lattice[Any, Any] = self.lattices([x])[0]
+        lattice: Lattice[Any, Any] = self.lattices([x], rules=rules)[0]
         return lattice
 
     # ---- what was learnt ---------------------------------------------------------------------------------------
@@ -465,7 +510,7 @@ class Estimator(Settings):
         valid = cls._parameter_names()
         if not isinstance(parameters, dict) or not set(parameters) <= set(valid):
             raise model_file.ModelFileError(f"the model file has parameters that {cls.__name__} does not have")
-        estimator = cls(**parameters)
+        estimator = cls(**parameters | _stored_rules(parameters))
         value = loss if isinstance(loss, float) else math.nan
         estimator._finish(model, [], value, str(message))
         estimator.reading_ = _stored_reading(stored)
@@ -493,10 +538,24 @@ class Estimator(Settings):
 
 def _check_possible(model: Any, batch: Any, numbers: Ints, name: str) -> None:
     """Raise if nothing is possible for a sequence; numbers (B,) of the sequences in what has this name."""
-    dead = np.flatnonzero(batch._core.log_partitions(batch.n_jobs) == -np.inf)
+    core = batch._core
+    dead = np.flatnonzero(core.log_partitions(batch.n_jobs) == -np.inf)
     if dead.size:
         b = int(dead[0])
+        if (broken := core.impossible_rules(b)) is not None:
+            raise ValueError(f"{name}[{numbers[b]}] leaves no configuration that keeps {broken}")
         raise ValueError(f"{name}[{numbers[b]}] {model.no_configuration.format(furthest=batch._core.furthest(b))}")
+
+
+def _stored_rules(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The rules that a file tells, which are text there."""
+    told = parameters.get("rules")
+    if told is None:
+        return {}
+    try:
+        return {"rules": parse(told) if isinstance(told, str) else [parse(one) for one in told]}
+    except (ValueError, TypeError) as error:
+        raise model_file.ModelFileError(f"the model file has rules that cannot be read: {error}") from error
 
 
 def _stored_reading(stored: model_file.ModelFile) -> Reading | None:

@@ -57,7 +57,7 @@ class FlatEstimator(Estimator):
 
         return FlatSelection.checked(self, self._segments)
 
-    def predict_marginals(self, X: Any, constraints: Any = None) -> list[list[dict[Any, float]]]:
+    def predict_marginals(self, X: Any, constraints: Any = None, rules: Any = None) -> list[list[dict[Any, float]]]:
         """Label probabilities: for each sequence and position a dict label -> probability."""
         labels = self._model.labels
 
@@ -65,54 +65,56 @@ class FlatEstimator(Estimator):
             rows = [dict(zip(labels, row, strict=True)) for row in batch.marginals().labels.tolist()]
             return cut(rows, batch.offsets)
 
-        answers: list[list[dict[Any, float]]] = self.ask(X, marginals, constraints)
+        answers: list[list[dict[Any, float]]] = self.ask(X, marginals, constraints, rules)
         return answers
 
-    def predict_marginals_single(self, x: Any) -> list[dict[Any, float]]:
+    def predict_marginals_single(self, x: Any, rules: Any = None) -> list[dict[Any, float]]:
         """Label probabilities of one sequence."""
-        return self.predict_marginals([x])[0]
+        return self.predict_marginals([x], rules=rules)[0]
 
     def predict_compressed(
         self,
         X: Any,
-        method: str = "paper",
+        method: str = "places",
         *,
         max_length: int | None = None,
         budget: int | None = 10_000,
         constraints: Any = None,
+        rules: Any = None,
     ) -> list[list[Any]]:
         """The trajectory of each sequence: labels without their transition points, runs of equal ones merged.
 
         Parameters
         ----------
         X : as in predict
-        method : {"paper", "best"}
-            "paper": the most likely length, then the most likely label at each place (paper 004). "best": the most
-            probable trajectory, by best-first search.
+        method : {"places", "best", "paper"}
+            "places": the most likely length, then, of the trajectories of this length that can occur, the one with the
+            most places expected to be right. "best": the most probable trajectory, by best-first search. "paper": the
+            most likely length, then the most likely label at each place by itself (paper 004); it may be impossible.
         max_length : int, optional
             Longest trajectory to look at.
         budget : int, optional
             Most prefixes that "best" takes up for a sequence; None: no limit. Where it runs out, the most probable
             trajectory that was met is returned; `lattice(x).compressed().best()` tells whether it is proven.
-        constraints : as in predict
+        constraints, rules : as in predict
         """
         from scansion.lattice.compressed import best_all, predict_all
 
-        if method not in ("paper", "best"):
-            raise ValueError(f"method must be 'paper' or 'best', got {method!r}")
+        if method not in ("places", "best", "paper"):
+            raise ValueError(f"method must be 'places', 'best' or 'paper', got {method!r}")
         labels = self._model.labels
 
         def question(batch: Any) -> list[list[Any]]:
-            if method == "paper":
-                found = predict_all(batch, max_length)
-            else:
+            if method == "best":
                 found = [best.trajectories[0] if len(best) else () for best in best_all(batch, 1, budget, max_length)]
+            else:
+                found = predict_all(batch, max_length, raw=method == "paper")
             return [[labels[y] for y in trajectory] for trajectory in found]
 
-        answers: list[list[Any]] = self.ask(X, question, constraints)
+        answers: list[list[Any]] = self.ask(X, question, constraints, rules)
         return answers
 
-    def _trajectory_log_likelihood(self, X: Any, y: list[Any]) -> tuple[float, list[Any]]:
+    def _trajectory_log_likelihood(self, X: Any, y: list[Any], rules: Any) -> tuple[float, list[Any]]:
         """Log probability of the trajectories in y, and y with None in their places."""
         rest = [None if isinstance(one, Trajectory) else one for one in y]
         if not any(isinstance(one, Trajectory) for one in y):
@@ -130,13 +132,16 @@ class FlatEstimator(Estimator):
                     values.append(batch[i].compressed().log_probability([number[label] for label in one]))
             return values
 
-        return float(sum(self.ask(X, question))), rest
+        return float(sum(self.ask(X, question, None, rules))), rest
 
-    def log_likelihood(self, X: Any, y: Any) -> float:
-        """Log probability of what y says, summed over the sequences; unknown labels are summed out."""
+    def log_likelihood(self, X: Any, y: Any, rules: Any = None) -> float:
+        """Log probability of what y says, summed over the sequences; unknown labels are summed out.
+
+        With rules, that among what keeps them; y must keep them.
+        """
         X = self._inputs(X)
-        total, y = self._trajectory_log_likelihood(X, list(y))
-        return total + super().log_likelihood(X, y)
+        total, y = self._trajectory_log_likelihood(X, list(y), rules)
+        return total + super().log_likelihood(X, y, rules)
 
     @property
     def classes_(self) -> list[Any]:

@@ -24,6 +24,9 @@ from scansion.lattice.segment import SegmentBatch
 from scansion.models.inputs import Inputs
 from scansion.models.packing import Contents
 from scansion.models.weights import Block, Level, Mark, Model
+from scansion.rules.automata import Automaton
+from scansion.rules.compile import Reading, RuleSet
+from scansion.rules.expressions import Rule
 
 if TYPE_CHECKING:
     from scansion.training.objective import NativeObjective
@@ -181,37 +184,42 @@ class FlatModel(Model):
     def native(self) -> _core.FlatModel:
         """The layout for the native code."""
         if "native" not in self._cache:
-            bias = np.full(len(self.patterns), -1, np.int32)
-            for block, where in self.parts():
-                if block.always:
-                    bias[block.columns] = np.arange(where.start, where.stop)
-            pair = None
-            if self.dense:
-                pair = np.array([p[0] * self.n_labels + p[-1] for p in self.patterns], np.int32)
-            native = _core.FlatModel(
-                self.automaton._native,
-                None if self.dense else self.automaton.topology(self.extent),
-                self.max_length,
-                bias,
-                pair,
-                self.extent.astype(np.uint8),
-                self.columns,
-                self.varying,
-                self.n_weights,
-            )
-            if self.segments:
-                forbidden = np.zeros(len(self.patterns), np.uint8)
-                forbidden[len(self.patterns) - self.n_forbidden :] = 1
-                native.set_limits(self.level.limits, forbidden)
-            for block, where in self.parts():
-                if block.part == "length" and len(block):
-                    native.set_lengths(self.level.basis, where.start)
-                elif not block.always and len(block):
-                    part = len(PARTS) if block.part == "span" else PARTS.index(block.part)
-                    native.set_features(part, block.rows, block.columns, where.start)
-            self._cache["native"] = native
+            self._cache["native"] = self._native(None)
         result: _core.FlatModel = self._cache["native"]
         return result
+
+    def _native(self, rules: Automaton | None) -> _core.FlatModel:
+        """The layout for the native code; with rules, all sums and best configurations are of what they accept."""
+        dense = self.dense and rules is None
+        bias = np.full(len(self.patterns), -1, np.int32)
+        for block, where in self.parts():
+            if block.always:
+                bias[block.columns] = np.arange(where.start, where.stop)
+        pair = None
+        if dense:
+            pair = np.array([p[0] * self.n_labels + p[-1] for p in self.patterns], np.int32)
+        native = _core.FlatModel(
+            self.automaton._native,
+            None if dense else self.automaton.topology(self.extent, rules),
+            self.max_length,
+            bias,
+            pair,
+            self.extent.astype(np.uint8),
+            self.columns,
+            self.varying,
+            self.n_weights,
+        )
+        if self.segments:
+            forbidden = np.zeros(len(self.patterns), np.uint8)
+            forbidden[len(self.patterns) - self.n_forbidden :] = 1
+            native.set_limits(self.level.limits, forbidden)
+        for block, where in self.parts():
+            if block.part == "length" and len(block):
+                native.set_lengths(self.level.basis, where.start)
+            elif not block.always and len(block):
+                part = len(PARTS) if block.part == "span" else PARTS.index(block.part)
+                native.set_features(part, block.rows, block.columns, where.start)
+        return native
 
     def _has(self, *parts: str) -> bool:
         return any(block.part in parts and len(block) for block in self.blocks)
@@ -299,6 +307,10 @@ class FlatModel(Model):
                 full[:, d] += by_length[d]
         return SegmentBatch(full, core.offsets, net, self.n_labels, n_jobs)
 
+    def compiled(self, rules: tuple[Rule, ...]) -> RuleSet:
+        """Rules compiled for the labels of the model."""
+        return RuleSet.compiled(rules, Reading(self.labels, not self.segments))
+
     def tokens_at_once(self) -> int:
         """Number of tokens whose scores fit into a moderate amount of memory."""
         return 2**62
@@ -339,8 +351,10 @@ class FlatModel(Model):
 
     # ---- objectives --------------------------------------------------------------------------------------------
 
-    def objective(self, inputs: Inputs, known: Knowledge, weight: Floats | None) -> NativeObjective:
-        """The objective on encoded sequences; weight (B,) of each sequence."""
+    def objective(
+        self, inputs: Inputs, known: Knowledge, weight: Floats | None, rules: Automaton | None = None
+    ) -> NativeObjective:
+        """The objective on encoded sequences; weight (B,) of each sequence; rules: on what an automaton accepts."""
         from scansion.training.objective import NativeObjective
 
         level, complete = known.level, known.complete
@@ -362,7 +376,7 @@ class FlatModel(Model):
                 may_end = np.ones(inputs.data.n_tokens, np.uint8)
         ends = (level.ends == 1).astype(np.uint8) if self.segments and level.ends is not None else None
         arrays = level.numbers, ends, status, allowed, runs, may_end, weight
-        native = _core.FlatObjective(self.native, inputs.native, *arrays)
+        native = _core.FlatObjective(self.native if rules is None else self._native(rules), inputs.native, *arrays)
         if known.trajectories is not None:
             native.set_trajectories(*known.trajectories, not self.segments)
         return NativeObjective(native, np.flatnonzero(known.known))

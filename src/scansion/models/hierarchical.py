@@ -170,6 +170,8 @@ levels_, size_
         if self.algorithm not in _ALGORITHMS:
             raise ValueError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, got {self.algorithm!r}")
         checks.count("batch_size", self.batch_size, 1)
+        if self.train_with_rules:
+            raise ValueError("train_with_rules is for CRF and SemiCRF; a HierarchicalCRF keeps rules in its answers")
         return super().settings()
 
     # ---- questions ---------------------------------------------------------------------------------------------
@@ -186,7 +188,7 @@ levels_, size_
         levels = zip(self._model.levels, config[1:], strict=True)
         return self._by_level([Segment(u, v, level.labels[s]) for u, v, s in one] for level, one in levels)
 
-    def predict_marginals(self, X: Any, constraints: Any = None) -> list[ByLevel]:
+    def predict_marginals(self, X: Any, constraints: Any = None, rules: Any = None) -> list[ByLevel]:
         """Label probabilities: for each sequence and level, for each position a dict label -> probability."""
         levels = self._model.levels
 
@@ -198,14 +200,14 @@ levels_, size_
             ]
             return [self._by_level(rows) for rows in zip(*columns, strict=True)]
 
-        return self.ask(X, marginals, constraints)
+        return self.ask(X, marginals, constraints, rules)
 
-    def predict_marginals_single(self, x: Any) -> ByLevel:
+    def predict_marginals_single(self, x: Any, rules: Any = None) -> ByLevel:
         """Label probabilities of one sequence."""
-        return self.predict_marginals([x])[0]
+        return self.predict_marginals([x], rules=rules)[0]
 
-    def scores(self, X: Any, y: Any, constraints: Any = None) -> dict[str, dict[str, float]]:
-        """Quality of the predictions (under `constraints`, as in `predict`) by level.
+    def scores(self, X: Any, y: Any, constraints: Any = None, rules: Any = None) -> dict[str, dict[str, float]]:
+        """Quality of the predictions (under `constraints` and `rules`, as in `predict`) by level.
 
         Returns
         -------
@@ -216,7 +218,7 @@ levels_, size_
         """
         inputs = self._inputs(X)
         known, labels = self._known(y, inputs, extend=True)
-        best = self.ask(inputs, lambda batch: batch.viterbi()[0], constraints)
+        best = self.ask(inputs, lambda batch: batch.viterbi()[0], constraints, rules)
         firsts = inputs.data.offsets.tolist()
         result: dict[str, dict[str, float]] = {}
         for k, (level, one) in enumerate(zip(self._model.levels, known.levels, strict=True)):

@@ -39,6 +39,8 @@ from scansion.lattice.nested import NestedBatch, Persistence
 from scansion.models.inputs import Inputs
 from scansion.models.packing import Contents
 from scansion.models.weights import Block, Level, Mark, Model
+from scansion.rules.compile import RuleSet
+from scansion.rules.expressions import Rule
 
 if TYPE_CHECKING:
     from scansion.training.objective import NativeObjective
@@ -220,6 +222,12 @@ class NestedModel(Model):
                     f"y[{b}], level {level.name!r}: {label!r} at position {t} follows {label!r} under the same parent, "
                     "but repeats is False"
                 )
+
+    def compiled(self, rules: tuple[Rule, ...]) -> RuleSet:
+        """Rules compiled for the labels of the levels."""
+        from scansion.rules.nested import nested_rules
+
+        return nested_rules(rules, [[None], *(level.labels for level in self.levels)], [v.name for v in self.levels])
 
     # ---- names -------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from scansion._checks import Bools, Ints
 from scansion.data import Vocabulary
 from scansion.model_file import ModelFile, ModelFileError
 from scansion.models.weights import Block, Level, row_offsets
+from scansion.rules.expressions import Rule
 
 __all__ = ["json_value", "pack", "storable", "unpack"]
 
@@ -27,6 +28,8 @@ def storable(value: Any) -> bool:
     """Whether a parameter can stand in a file."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
+    if isinstance(value, Rule):
+        return True
     if isinstance(value, (list, tuple)):
         return all(storable(v) for v in value)
     if isinstance(value, Mapping):
@@ -35,9 +38,11 @@ def storable(value: Any) -> bool:
 
 
 def json_value(value: Any) -> Any:
-    """The same in JSON's types: lists in place of tuples and arrays."""
+    """The same in JSON's types: lists in place of tuples and arrays, text in place of rules."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
+    if isinstance(value, Rule):
+        return str(value)
     if isinstance(value, (list, tuple)):
         return [json_value(v) for v in value]
     return {k: json_value(v) for k, v in value.items()} if isinstance(value, Mapping) else value

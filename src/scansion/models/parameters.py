@@ -179,6 +179,15 @@ class Settings(Parameters):
     patience: int = parameter(
         10, "int", "With development data: iterations without a better score before training stops."
     )
+    rules: Any = parameter(
+        None,
+        "Rule, text, or sequence of them, optional",
+        "What must hold of a whole sequence: every answer keeps these rules, see `scansion.rules`. Stored in model "
+        "files.",
+    )
+    train_with_rules: bool = parameter(
+        False, "bool", "Learn under `rules`: the likelihood is that among what keeps them, and y must keep them."
+    )
 
     def checked(self, c1: float | Floats, c2: float | Floats) -> CheckedSettings:
         """The same as the algorithms take it; ValueError says what is wrong with it. c1, c2: checked strengths."""

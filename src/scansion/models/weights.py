@@ -13,13 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from scansion._checks import Floats, Ints
 from scansion.data import Vocabulary
+
+if TYPE_CHECKING:
+    from scansion.rules.compile import RuleSet
+    from scansion.rules.expressions import Rule
 
 __all__ = ["Block", "Feature", "Level", "Mark", "Model", "carry_over", "find", "row_offsets"]
 
@@ -197,6 +201,19 @@ class Model:
 
     def n_columns(self, block: Block) -> int:
         """Number of columns that a block has in this model."""
+        raise NotImplementedError
+
+    # ---- rules -------------------------------------------------------------------------------------------------
+
+    def rule_set(self, rules: tuple[Rule, ...]) -> RuleSet:
+        """Rules compiled for the labels of the model; the last ones are kept."""
+        if self._cache.get("rules", (None,))[0] != rules:
+            self._cache["rules"] = rules, self.compiled(rules)
+        found: RuleSet = self._cache["rules"][1]
+        return found
+
+    def compiled(self, rules: tuple[Rule, ...]) -> RuleSet:
+        """Rules compiled for the labels of the model."""
         raise NotImplementedError
 
     # ---- names -------------------------------------------------------------------------------------------------

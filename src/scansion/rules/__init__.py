@@ -1,0 +1,43 @@
+"""Rules: what must hold of a whole sequence, exactly (docs/concepts/rules.md).
+
+`expressions` the language; `automata` and `compile` what becomes of it; `restricted` lattices under rules; `learn`
+rules that hold in data.
+"""
+
+from __future__ import annotations
+
+from scansion.rules.expressions import (
+    Rule,
+    at_least,
+    at_most,
+    at_most_once,
+    before,
+    exactly,
+    first,
+    follows,
+    last,
+    never,
+    once,
+    parse,
+    regular,
+    requires,
+    scheme,
+)
+
+__all__ = [
+    "Rule",
+    "at_least",
+    "at_most",
+    "at_most_once",
+    "before",
+    "exactly",
+    "first",
+    "follows",
+    "last",
+    "never",
+    "once",
+    "parse",
+    "regular",
+    "requires",
+    "scheme",
+]
