@@ -147,6 +147,7 @@ def test_masks_are_not_ignored():
     assert_allclose(sc.ChainLattice(whole, np.zeros((2, 2))).log_partition(), 3 * np.log(2), rtol=1e-15, atol=0)
 
 
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 def test_matrices_are_refused():
     matrix = np.matrix(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="unary is an np.matrix: give an array"):
