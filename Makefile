@@ -12,6 +12,8 @@ MODULES := $(VENV)/.modules-$(shell find src -name '*.py' | LC_ALL=C sort | cksu
 WHEEL_TESTS := tests/test_chain.py tests/test_formats.py tests/test_verbs.py
 PARALLEL := -n auto --dist worksteal
 CI_FLAGS := $(if $(CI),-C cmake.define.SCANSION_WERROR=ON)
+# With the tools of development there, sources are compiled one by one: a change compiles little.
+UNITY_FLAGS = -C cmake.define.SCANSION_UNITY=$(if $(wildcard $(VENV)/.tools),OFF,ON)
 
 # Make's own default for CXX says nothing about what is installed.
 ifeq ($(origin CXX),default)
@@ -23,22 +25,22 @@ endif
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help build demo test lint bench experiments sanitize wheel fuzz mutants clean check-tools check-experiments
+.PHONY: help build demo test lint bench compat experiments sanitize wheel fuzz mutants clean check-tools check-experiments
 
 help:  ## list the targets
 	@echo "scansion: make <target>, with PYTHON=... to choose the interpreter (3.10 or newer)"
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
 
-build: $(VENV)/.built $(VENV)/.tools  ## install scansion into .venv, editable; rebuilds after C++ changes
+build: $(VENV)/.tools $(VENV)/.built  ## install scansion into .venv, editable; rebuilds after C++ changes
 
 demo: $(VENV)/.built  ## build what it needs (about a minute, once), then a tour of half a minute; ARGS="--quick"
 	@$(BIN)/python -m scansion.demo -o build/demo $(ARGS)
 
-test: $(VENV)/.built $(VENV)/.tools  ## run the tests; ARGS="-k chain" is passed to pytest
+test: $(VENV)/.tools $(VENV)/.built  ## run the tests; ARGS="-k chain" is passed to pytest
 	@echo "test: running the tests"
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-lint: $(VENV)/.built $(VENV)/.tools  ## check style (ruff), formatting (ruff format) and types (mypy)
+lint: $(VENV)/.tools $(VENV)/.built  ## check style (ruff), formatting (ruff format) and types (mypy)
 	@echo "lint: checking style, formatting and types"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -47,6 +49,10 @@ lint: $(VENV)/.built $(VENV)/.tools  ## check style (ruff), formatting (ruff for
 bench: $(VENV)/.built $(VENV)/.bench  ## time the kernels against other libraries
 	@echo "bench: timing the kernels (benchmarks/kernels.py)"
 	@$(BIN)/python benchmarks/kernels.py $(ARGS)
+
+compat: $(VENV)/.built  ## programs written for CRFsuite, with scansion in its place; packages from PyPI
+	@echo "compat: running the same work with both engines (compat/run.py)"
+	@$(BIN)/python compat/run.py $(ARGS)
 
 experiments: check-experiments $(VENV)/.built $(VENV)/.bench  ## run the experiments on real data
 	@echo "experiments: running python -m experiments"
@@ -126,7 +132,7 @@ $(MODULES): $(VENV)/.builder
 $(VENV)/.built: $(VENV)/.builder $(MODULES) $(NATIVE) | check-tools
 	@echo "build: compiling scansion and installing it into $(VENV) (editable)"
 	@begin=$$(date +%s); PATH="$(CURDIR)/$(BIN):$$PATH" \
-	    $(BIN)/python -m pip install $(PIP_QUIET) --no-build-isolation $(CI_FLAGS) -e . && \
+	    $(BIN)/python -m pip install $(PIP_QUIET) --no-build-isolation $(CI_FLAGS) $(UNITY_FLAGS) -e . && \
 	    echo "build: compiled and installed after $$(($$(date +%s) - begin)) s"
 	@cp "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/scansion/_core.pyi" src/scansion/
 	@$(BIN)/python -m compileall -q src/scansion

@@ -25,6 +25,7 @@ NAMES = (
     "noun_phrases",
     "kitchen",
     "salads",
+    "names",
 )
 RESULTS = Path(__file__).parent / "results"
 

@@ -494,3 +494,42 @@ def sum_difference_round(rng: np.random.Generator) -> int:
                 raise fault("posteriors", drawn, b, live.tolist(), posteriors.tolist(), text)
         done += drawn.batch
     return done
+
+
+def long_segments(rng: np.random.Generator) -> int:
+    """Segments too long to enumerate: additive scores against the same written out, which another kernel takes."""
+    count = 24
+    for _ in range(count):
+        draw = Scores(rng)
+        T, L = int(rng.integers(10, 30)), int(rng.integers(1, 4))
+        M = int(rng.integers(8, 24))
+        patterns = [(y,) for y in range(L)] + [(a, b) for a in range(L) for b in range(L) if rng.random() < 0.7]
+        P = len(patterns)
+        parts = {"start": draw(rng, (T, P)), "inside": draw(rng, (T, P)), "length": draw(rng, (M, P))}
+        for name in ("start", "inside", "length"):  # longer patterns depend on the start alone
+            if name != "start":
+                parts[name][:, L:] = 0.0
+            if rng.random() < 0.3:
+                del parts[name]
+        if not parts or any(np.abs(part[np.isfinite(part)]).max(initial=0.0) > 1e5 for part in parts.values()):
+            continue  # what is written out is rounded
+        shown = {name: part.tolist() for name, part in parts.items()}
+        text = f"segments of at most {M} in {T} positions, {L} labels, patterns {patterns}, {shown}"
+        try:
+            short = sc.SegmentLattice.from_parts(patterns, L, M, **parts)
+            full = sc.SegmentLattice(brute.expand_parts(len(short), P, M, **parts)[:, : max(1, M)], patterns, L)
+            expected = full.log_partition()
+        except ValueError as error:
+            if "no configuration is possible" in str(error) or "range of scores" in str(error):
+                continue
+            raise
+        for name, a, b in (
+            ("log Z", expected, short.log_partition()),
+            ("labels", full.marginals().labels, short.marginals().labels),
+            ("boundaries", full.marginals().boundaries, short.marginals().boundaries),
+            ("entropy", full.entropy(), short.entropy()),
+            ("best", full.viterbi()[1], short.viterbi()[1]),
+        ):
+            if not np.allclose(a, b, rtol=1e-11, atol=ATOL):
+                raise Fault(f"{name}: expected {a}, found {b}\n  {text}"[:6000])
+    return count

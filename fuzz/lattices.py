@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from fuzz.flat import Additive, Chain, Patterns, Segments, flat_round, sum_difference_round
+from fuzz.flat import Additive, Chain, Patterns, Segments, flat_round, long_segments, sum_difference_round
 from fuzz.nested import nested_round
 
 KINDS: dict[str, Callable[[np.random.Generator], int]] = {
@@ -18,6 +18,7 @@ KINDS: dict[str, Callable[[np.random.Generator], int]] = {
     "patterns": lambda rng: flat_round(Patterns, rng),
     "segments": lambda rng: flat_round(Segments, rng),
     "additive": lambda rng: flat_round(Additive, rng),
+    "long_segments": long_segments,
     "nested": nested_round,
     "sum_difference": sum_difference_round,
 }

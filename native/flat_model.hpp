@@ -33,11 +33,16 @@ struct FlatModelView {
   const int32_t* bias = nullptr;        // (P,) weight of the always-on feature of a pattern, or -1
   const int32_t* pair = nullptr;        // (P,) i * L + j for pairs, dense only
   const uint8_t* extent = nullptr;      // (P,) 1: the score depends on more than a segment's start
-  const uint8_t* forbidden = nullptr;   // (P,) or null: patterns that must not occur (segments only, no extent)
+  const uint8_t* forbidden = nullptr;   // (P,) or null: patterns that must not occur (no extent)
+  const uint8_t* first = nullptr;       // (L,) or null: 1 for labels that may begin a sequence
+  const uint8_t* last = nullptr;        // (L,) or null: 1 for labels that may end one
   const int32_t* limits = nullptr;      // (L,) or null: longest segment of each label (segments only)
-  int64_t basis = 0;                    // length features: basis functions times labels
-  const double* basis_value = nullptr;  // (basis, M)
-  int64_t basis_base = 0;               // weight basis_base + b * L + y
+  const int32_t* shortest = nullptr;    // (L,) or null: shortest segment of each label (segments only)
+  FeatureRows lengths;                  // rows are functions of the length, columns labels
+  const double* basis_value = nullptr;  // (rows, M) the functions
+  const int64_t* basis_support = nullptr;  // (rows, 2) lengths - 1 from the first up to which a function is not 0
+
+  bool timed() const { return lengths.rows || limits || shortest; }
 };
 
 // What is known of the sequences' labels; see scansion.data.Targets.
@@ -59,9 +64,11 @@ struct FlatTargetView {
 // pairs (rows, L, L) of a dense model
 inline void fill_pairs(const FlatModelView& m, const double* w, double scale, int64_t rows, double* pairs) {
   const int64_t LL = m.labels * m.labels;
-  for (int64_t z = m.labels; z < m.patterns; ++z)
-    if (m.bias[z] >= 0)
-      for (int64_t r = 0; r < rows; ++r) pairs[r * LL + m.pair[z]] = scale * w[m.bias[z]];
+  for (int64_t z = m.labels; z < m.patterns; ++z) {
+    const bool never = m.forbidden && m.forbidden[z];
+    if (m.bias[z] < 0 && !never) continue;
+    for (int64_t r = 0; r < rows; ++r) pairs[r * LL + m.pair[z]] = never ? kMinusInfinity : scale * w[m.bias[z]];
+  }
 }
 
 // starts (rows, P): patterns without an extent
@@ -74,14 +81,26 @@ inline void fill_starts(const FlatModelView& m, const double* w, double scale, i
   }
 }
 
+// use(length - 1, label, weight, value) for every feature of lengths up to `limit`, where it is not 0
+template <class Use>
+void each_length(const FlatModelView& m, int64_t limit, const Use& use) {
+  const FeatureRows& f = m.lengths;
+  for (int64_t i = 0; f.rows && i < f.attributes; ++i)
+    for (int64_t d = m.basis_support[2 * i]; d < std::min(limit, m.basis_support[2 * i + 1]); ++d)
+      for (int64_t k = f.rows[i]; k < f.rows[i + 1]; ++k)
+        use(d, f.column[k], f.base + k, m.basis_value[i * m.max_length + d]);
+}
+
 // by_length (limit, columns) += scores of lengths 1..limit
 inline void add_lengths(const FlatModelView& m, const double* w, double scale, int64_t limit, double* by_length) {
-  for (int64_t i = 0; i < m.basis; ++i)
-    for (int64_t d = 0; d < limit; ++d)
-      for (int64_t y = 0; y < m.labels; ++y)
-        by_length[d * m.columns + y] += scale * w[m.basis_base + i * m.labels + y] * m.basis_value[i * m.max_length + d];
+  each_length(m, limit, [&](int64_t d, int64_t y, int64_t weight, double value) {
+    by_length[d * m.columns + y] += scale * w[weight] * value;
+  });
   for (int64_t y = 0; m.limits && y < m.labels; ++y)
     for (int64_t d = m.limits[y]; d < limit; ++d) by_length[d * m.columns + y] = kMinusInfinity;
+  for (int64_t y = 0; m.shortest && y < m.labels; ++y)
+    for (int64_t d = 0; d < std::min<int64_t>(m.shortest[y] - 1, limit); ++d)
+      by_length[d * m.columns + y] = kMinusInfinity;
 }
 
 // ---- one sequence ----
@@ -110,8 +129,8 @@ class FlatArrays {
     limit_ = std::max<int64_t>(1, std::min(m_.max_length, length_));
     const int64_t T = length_, C = m_.columns, L = m_.labels;
     const int64_t insides = needs_inside() ? T * C : 0;
-    const int64_t ends = !m_.dense && uses(kEnd) ? T * C : 0;
-    const int64_t lengths = m_.basis || m_.limits ? limit_ * C : 0;
+    const int64_t ends = !m_.dense && (uses(kEnd) || m_.last) ? T * C : 0;
+    const int64_t lengths = m_.timed() ? limit_ * C : 0;
     const int64_t fulls = m_.cells.rows && data_.cells_of(0) ? T * limit_ * C : 0;
     const int64_t all_starts = m_.dense ? 0 : start_rows() * m_.patterns;
     const int64_t all_pairs = m_.dense ? pair_rows() * L * L : 0;
@@ -281,10 +300,9 @@ class FlatExpectations : public FlatArrays {
   template <class Use>
   void each_other(const Use& use) {
     each_segment_cell(use);
-    for (int64_t i = 0; i < m_.basis; ++i)
-      for (int64_t d = 0; d < limit_; ++d)
-        for (int64_t y = 0; y < m_.labels; ++y)
-          use(by_length + d * m_.columns + y, m_.basis_base + i * m_.labels + y, m_.basis_value[i * m_.max_length + d]);
+    each_length(m_, limit_, [&](int64_t d, int64_t y, int64_t weight, double value) {
+      use(by_length + d * m_.columns + y, weight, value);
+    });
     for (int64_t z = m_.labels; z < m_.patterns; ++z) {
       if (m_.bias[z] < 0) continue;
       double sum = 0.0;
@@ -326,6 +344,8 @@ class FlatScores : public FlatArrays {
       each_token_cell(add);
     each_segment_cell(add);
     if (by_length) add_lengths(m_, w.plain, w.scale, limit_, by_length);
+    if (m_.first && length_ > 0) forbid(m_.first, start);
+    if (m_.last && length_ > 0) forbid(m_.last, (m_.dense ? start : end) + (length_ - 1) * m_.columns);
     if (gold) {
       double* row = m_.max_length == 1 ? start : inside;
       for (int64_t t = 0; t < length_; ++t)
@@ -427,6 +447,12 @@ class FlatScores : public FlatArrays {
 
  private:
   friend class PlaceScores;  // the same sequence on the places of a trajectory
+
+  // the labels that are not among those allowed, in a row of scores
+  void forbid(const uint8_t* allowed, double* row) const {
+    for (int64_t y = 0; y < m_.labels; ++y)
+      if (!allowed[y]) row[y] = kMinusInfinity;
+  }
 
   Workspace work_;
   std::vector<double> outer_;

@@ -6,6 +6,7 @@
 #include "nested.hpp"
 #include "rows.hpp"
 #include "segment.hpp"
+#include "segment_additive.hpp"
 #include "segment_log.hpp"
 #include "sum_difference.hpp"
 
@@ -33,7 +34,9 @@ void plain_chain_row(const ChainView& view, int64_t t, double* row) { chain_row(
 
 int64_t segment_workspace(const SegmentView& view, const TopologyView& net) {
   SegmentWork work;
-  return carve_segment_work(view, net, nullptr, work);
+  AdditiveWork more;
+  const int64_t size = carve_segment_work(view, net, nullptr, work);
+  return additive_serves(view, net, {}) ? size + carve_additive(view, net, work, nullptr, more) : size;
 }
 
 Sums segment_posteriors(const SegmentView& view, const TopologyView& net, double* block, bool backward,
@@ -44,6 +47,16 @@ Sums segment_posteriors(const SegmentView& view, const TopologyView& net, double
   prepare_segment(view, net, block, work);
   if (work.tame) {
     exponentiate_starts(work);
+    if (additive_serves(view, net, answer)) {
+      AdditiveWork more;
+      carve_additive(view, net, work, block + carve_segment_work(view, net, block, work), more);
+      AdditiveSweep sweep(view, net, work, more);
+      if (sweep.forward(log_z)) {
+        answer.log_partition = value(log_z);
+        if (!backward || sweep.backward(log_z, sink)) return Sums::kLinear;
+        clear(view, net, answer);
+      }
+    }
     if (segment_forward(view, net, work, log_z)) {
       answer.log_partition = value(log_z);
       if (!backward || segment_backward(view, net, work, log_z, sink)) return Sums::kLinear;

@@ -4,6 +4,8 @@
 //   margin              the same with the subgradient of max_y [w.f(y) + cost(y)] - w.f(gold)               (Pegasos)
 //   perceptron          w <- w + f(gold) - f(guess)                                                   (Collins 2002)
 //   passive-aggressive  w <- w + tau (f(gold) - f(guess)),  the least change that mends the mistake (Crammer et al. 2006)
+//   arow                the same, each weight by its variance v, which falls where steps were made    (Crammer et al. 2009)
+//                       w <- w + a v d,  v <- 1 / (1 / v + d^2 / gamma),  d = f(gold) - f(guess),  a = loss / (gamma + v.d^2)
 //
 // gold is the target or, where that is not complete, the best configuration that agrees with it. Steps of a sequence are
 // times its weight. Decay is a scale of all weights, so that a step touches nothing but the features of its sequence.
@@ -20,7 +22,7 @@
 
 namespace scansion {
 
-enum class Algorithm { kLikelihood, kMargin, kPerceptron, kPassiveAggressive };
+enum class Algorithm { kLikelihood, kMargin, kPerceptron, kPassiveAggressive, kArow };
 
 // Settings and state of an algorithm.
 struct Online {
@@ -30,6 +32,7 @@ struct Online {
   double aggressiveness = 1.0;  // largest step, or its softness (passive-aggressive)
   int pa_type = 1;              // 0: steps of any size, 1: at most aggressiveness, 2: soft
   bool error_sensitive = true;  // steps grow with the number of wrong tokens (passive-aggressive)
+  double gamma = 1.0;           // how slowly variances fall (arow)
   bool average = false;
   // carried from pass to pass
   double t = 0.0;      // steps taken
@@ -37,6 +40,9 @@ struct Online {
   // averaging. Where updates are sparse (perceptron, passive-aggressive), over the weights after each step: the mean
   // is w - sum / steps. Elsewhere over the weights after every so many steps: the mean is sum / steps.
   double steps = 0.0;
+
+  // Whether it keeps a second number for each weight: of averaging, or its variance.
+  bool keeps_sum() const { return average || algorithm == Algorithm::kArow; }
 };
 
 // log Z - log Z(known) of one sequence and, as expectations, its gradient.
@@ -137,9 +143,10 @@ class OnlinePass {
   OnlinePass(const Problem& problem, Online& online, double* w, double* sum, int64_t batch, int64_t threads)
       : problem_(problem), o_(online), given_w_(w), given_sum_(sum), batch_(batch), threads_(threads) {
     // rows take the place of the weights of frequent attributes while the pass lasts
-    split_ = o_.algorithm == Algorithm::kPassiveAggressive ? nullptr : problem.split();
+    const bool sparse = o_.algorithm == Algorithm::kPassiveAggressive || o_.algorithm == Algorithm::kArow;
+    split_ = sparse ? nullptr : problem.split();
     w_ = arrange(w, own_w_, rows_);
-    if (o_.average) sum_ = arrange(sum, own_sum_, sum_rows_);
+    if (o_.keeps_sum()) sum_ = arrange(sum, own_sum_, sum_rows_);
     if (split_) mask_ = split_->mask();
     w_.mask = sum_.mask = mask_.data();
     for (int64_t i = 0; i < std::max<int64_t>(1, threads); ++i) scores_.push_back(problem.scores(shared_));
@@ -155,9 +162,10 @@ class OnlinePass {
       case Algorithm::kMargin: loss = margin(); break;
       case Algorithm::kPerceptron: loss = perceptron(); break;
       case Algorithm::kPassiveAggressive: loss = passive_aggressive(); break;
+      case Algorithm::kArow: loss = arow(); break;
     }
     restore(w_, rows_, given_w_);
-    if (o_.average) restore(sum_, sum_rows_, given_sum_);
+    if (o_.keeps_sum()) restore(sum_, sum_rows_, given_sum_);
     return loss;
   }
 
@@ -233,6 +241,30 @@ class OnlinePass {
           update.each([&](int64_t f, double x) {
             w_.plain[f] += gain * x;
             if (missed > 0.0) sum_.plain[f] += gain * missed * x;
+          });
+        });
+  }
+
+  double arow() {
+    using Look = Mistake<Problem>;
+    SparseVector update(problem_.weights());
+    double* variance = sum_.plain;
+    return batches<Look>(
+        false, false,
+        [&](Scores& scores, Place<Look>& p) {
+          p.fits = p.look.find(problem_, scores, p.sequence, weights(), split_, false);
+          p.loss = p.look.made ? std::max(0.0, p.look.violation + p.look.wrong) : 0.0;
+        },
+        [&](Place<Look>& p) {
+          if (!p.look.made) return;
+          update.clear();
+          p.look.expectations.each([&](int64_t f, double x) { update.add(f, p.gain * x); });
+          double spread = o_.gamma;
+          update.each([&](int64_t f, double x) { spread += variance[f] * x * x; });
+          const double alpha = p.loss / spread;
+          update.each([&](int64_t f, double x) {
+            w_.plain[f] += alpha * variance[f] * x;
+            variance[f] = 1.0 / (1.0 / variance[f] + x * x / o_.gamma);
           });
         });
   }

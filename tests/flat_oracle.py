@@ -85,10 +85,18 @@ def agrees(config: brute.Configuration, target: Any, labels: list[Any], segments
 
 
 def allowed(model: FlatModel, config: brute.Configuration) -> bool:
-    """Whether a configuration keeps to the bounds: labels that may not follow themselves, lengths by label."""
-    repeats = model.n_forbidden and any(a[2] == b[2] for a, b in zip(config, config[1:], strict=False))
-    limits = model.level.limits
-    return not repeats and (limits is None or all(v - u <= limits[y] for u, v, y in config))
+    """Whether a configuration keeps to the bounds: labels that may not follow each other, lengths by label."""
+    never = model.patterns[len(model.patterns) - model.n_forbidden :]
+    if any((a[2], b[2]) in never for a, b in zip(config, config[1:], strict=False)):
+        return False
+    if config and model.first is not None and not model.first[config[0][2]]:
+        return False
+    if config and model.last is not None and not model.last[config[-1][2]]:
+        return False
+    limits, shortest = model.level.limits, model.level.shortest
+    return all(
+        (limits is None or v - u <= limits[y]) and (shortest is None or v - u >= shortest[y]) for u, v, y in config
+    )
 
 
 def features(model: FlatModel, x: list[Token], config: brute.Configuration, functions: Any = ()) -> np.ndarray:

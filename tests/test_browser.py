@@ -285,3 +285,67 @@ def test_printing(visit, report, tmp_path):
         v.page.evaluate("getComputedStyle(document.querySelector('.scansion')).backgroundColor") == "rgb(255, 255, 255)"
     )
     assert v.page.pdf(path=tmp_path / "report.pdf").startswith(b"%PDF")
+
+
+# ---- among other styles ---------------------------------------------------------------------------------------------
+
+NOTEBOOK = """
+.jp { color: #c00; font: italic 22px/2 serif; text-align: right }
+.jp table { border-collapse: separate; table-layout: fixed; width: 300px; margin: 0 auto; font-size: 9px }
+.jp td, .jp th, .jp tr { padding: 1em; text-align: right; white-space: pre; border: 3px solid }
+.jp td { position: relative; left: 9px }
+.jp.jp tbody tr:nth-child(odd) { background: #eee } .jp span { display: block; float: left }
+.jp ul { list-style: square; padding-left: 60px } .jp p, .jp h2 { margin: 3em; font-size: 30px; max-width: none }
+"""
+PLACES = """[...document.querySelectorAll(".scansion *")].filter((e) => e.offsetParent !== null).map((e) => {
+  const box = e.getBoundingClientRect(), style = getComputedStyle(e);
+  return [e.tagName, ...[box.x, box.y, box.width].map(Math.round), style.color, style.fontSize].join(" ");
+})"""
+
+
+def test_a_notebooks_styles_change_nothing(visit):
+    """Every element of a cell's output stands where it stands without them."""
+    X, y = [[{"w": w} for w in "the old man sees".split()]] * 2, [["B-NP", "I-NP", "I-NP", "O"]] * 2
+    crf = sc.CRF().fit(X, y)
+    cells = crf._repr_html_().replace("<details>", "<details open>") + crf.lattice(X[0])._repr_html_()
+    places = []
+    for style in ("", NOTEBOOK):
+        page = f"<!DOCTYPE html><style>{style}</style><div class='jp' style='padding:0'>{cells}</div>"
+        v = visit(page)
+        places.append(v.page.evaluate(PLACES))
+        v.seen(f"notebook-{'other' if style else 'no'}-styles")
+    assert len(places[0]) > 100 and places[0] == places[1]
+
+
+ROOM = """[...document.querySelectorAll(".bar.first")].filter((bar) => {
+  const name = bar.querySelector(".name").getBoundingClientRect();
+  const pieces = [...document.querySelectorAll(`.bar[data-s="${bar.dataset.s}"]`)];
+  const line = pieces.map((one) => one.getBoundingClientRect()).filter((one) => Math.abs(one.top - name.top) < 4);
+  return name.right > Math.max(...line.map((one) => one.right)) + 4;
+}).length"""
+
+
+@pytest.mark.parametrize("width", [1100, 300])
+def test_names_of_narrow_segments_are_clipped(visit, width):
+    segments = [
+        (t, t + 1 + t % 3, ["the preparation of a cucumber", "cut", "x"][t % 3]) for t in (0, 1, 3, 6, 7, 9, 12, 13)
+    ]
+    entry = Sequence([f"w{t}" for t in range(16)], [segments])
+    v = visit(sequence_page([entry]), viewport={"width": width, "height": 800})
+    v.page.wait_for_function("document.querySelector('.bar.first').style.getPropertyValue('--room') !== ''")
+    assert v.page.evaluate(ROOM) == 0
+    v.seen(f"narrow-{width}")
+
+
+def test_long_sequences_are_laid_out_in_parts(visit):
+    n = 5000
+    marginals = np.tile([0.9, 0.1], (n, 1))
+    entry = Sequence(
+        [f"w{t}" for t in range(n)], [[(t, t + 5, "ab"[t % 2]) for t in range(0, n, 5)]], None, marginals, ["a", "b"]
+    )
+    v = visit(sequence_page([entry]))
+    assert v.page.locator(".part.long").count() == 13
+    assert v.page.locator(".heat text").count() == 2000 and "first 2,000 of 5,000 tokens" in v.page.content()
+    v.page.locator(".part").last.scroll_into_view_if_needed()
+    v.page.locator(".bar.first").last.hover()
+    assert "tokens 4995:5000" in v.page.locator(".tip").inner_text()

@@ -64,8 +64,10 @@ def test_marginals(case):
 
 @given(cases(*PROBLEMS))
 def test_predict(case):
-    """The most likely length; raw, at each place a label that none beats; else a trajectory that can occur, of which none
-    that can has more places expected to be right."""
+    """The most likely length; raw, at each place a label that none beats; else a trajectory that can occur.
+
+    None that can has more places expected to be right.
+    """
     answer = case.lattice.compressed()
     labels, raw = answer.predict(), answer.predict(raw=True)
     known = brute_trajectories(case)

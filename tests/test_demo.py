@@ -308,7 +308,7 @@ def test_the_console_keeps_to_the_width(columns, monkeypatch, capsys):
 
 def test_the_module_runs():
     done = subprocess.run([sys.executable, "-m", "scansion.demo", "--help"], capture_output=True, text=True, check=True)
-    assert "about a minute" in done.stdout
+    assert "half a minute" in done.stdout
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")

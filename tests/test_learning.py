@@ -18,7 +18,7 @@ from scansion import _core
 from scansion.training.learn import ALGORITHMS, Development, Learnt
 from scansion.training.progress import Progress
 
-ONLINE = ("l2sgd", "mm", "ap", "pa")
+ONLINE = ("l2sgd", "mm", "ap", "pa", "arow")
 
 
 def separable(seed: int, n: int = 40):
@@ -55,7 +55,7 @@ def test_separable_data_are_learnt(algorithm, order):
     # a perceptron stops at weights that make no mistakes; their average may make some where these won by a tie
     assert crf.score(X, y) >= (0.9 if algorithm == "ap" else 1.0)
     if order:
-        assert crf.score(*separable(1)) > (0.9 if algorithm == "ap" else 0.97)
+        assert crf.score(*separable(1)) > (0.9 if algorithm in ("ap", "arow") else 0.97)
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -77,7 +77,7 @@ def test_no_mistakes_are_left_on_separable_data(algorithm, partial):
     if partial:
         rng = np.random.default_rng(0)
         y = [y[0], *([label if rng.random() < 0.5 else None for label in row] for row in y[1:])]
-    crf = sc.CRF(algorithm=algorithm).fit(X, y)
+    crf = sc.CRF(algorithm=algorithm, epsilon=1e-9).fit(X, y)
     assert crf.training_log_[-1]["loss"] == 0.0 and crf.loss_ == 0.0
     assert crf.message_ == "no more mistakes on the training data"
     assert crf.n_iter_ < 100
@@ -153,6 +153,36 @@ def test_a_pass_is_the_same_sequence_by_sequence(algorithm, order):
     assert ends[0][1] == pytest.approx(ends[1][1], rel=1e-9)
 
 
+def test_defaults_and_stopping_rules_are_those_of_crfsuite():
+    X, y = separable(3)
+    chosen = {name: sc.CRF(algorithm=name).settings() for name in ALGORITHMS}
+    assert {name: settings.epsilon for name, settings in chosen.items() if name != "lbfgs"} == dict.fromkeys(
+        set(ALGORITHMS) - {"lbfgs"}, 0.0
+    )
+    assert chosen["lbfgs"].epsilon == chosen["lbfgs"].delta == 1e-5 and chosen["l2sgd"].delta == 1e-6
+    for algorithm in ("ap", "pa"):  # without an epsilon they make all passes
+        crf = sc.CRF(algorithm=algorithm).fit(X, y)
+        assert crf.n_iter_ == 100 and crf.training_log_[-1]["loss"] == 0.0
+        assert 1 < sc.CRF(algorithm=algorithm, epsilon=1e-3).fit(X, y).n_iter_ < 20
+    crf = sc.CRF(algorithm="arow").fit(X, y)
+    assert 1 < crf.n_iter_ < 100 and "no more mistakes" in crf.message_
+
+
+def test_none_stands_for_the_default():
+    X, y = separable(3)
+    numbers = [name for name in sc.CRF()._parameter_names() if name not in ("order", "engine")]
+    for algorithm in ALGORITHMS:
+        given = {**dict.fromkeys(numbers), "algorithm": algorithm, "max_iterations": 3}
+        wanted = sc.CRF(algorithm=algorithm, max_iterations=3).fit(X, y)
+        assert_array_equal(sc.CRF(**given).fit(X, y).model_.weights, wanted.model_.weights)
+
+
+def test_arow_needs_variances_above_0():
+    for name in ("gamma", "variance"):
+        with pytest.raises(ValueError, match=f"{name} must be a number > 0, got 0"):
+            sc.CRF(algorithm="arow", **{name: 0}).fit(*separable(0))
+
+
 @pytest.mark.parametrize("linesearch", ["MoreThuente", "Backtracking", "StrongBacktracking"])
 def test_line_searches_find_the_same_optimum(linesearch):
     X, y = noisy(2)
@@ -216,7 +246,7 @@ def test_training_log():
     assert crf.n_iter_ == 7 and crf.message_ == "The limit of 7 iterations was reached."
     assert crf.loss_ == crf.training_log_[-1]["loss"]
     assert crf.training_log_[-1].keys() == {
-        "iteration", "loss", "gradient_norm", "active", "evaluations", "seconds", "dev_score"
+        "iteration", "loss", "gradient_norm", "active", "step", "trials", "evaluations", "seconds", "dev_score"
     }  # fmt: skip
     losses = [entry["loss"] for entry in crf.training_log_]
     assert losses == sorted(losses, reverse=True)

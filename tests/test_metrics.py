@@ -632,3 +632,72 @@ def test_randomization_test_without_anything_and_errors():
 def test_metrics_do_not_import_scikit_learn():
     code = "import sys, scansion.metrics; sys.exit(bool({'sklearn', 'scipy'} & sys.modules.keys()))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# ---- action segmentation --------------------------------------------------------------------------
+
+
+def overlap_by_hand(true, pred, overlap):
+    """As the literature's code does: an array of overlaps, its largest entry, hits."""
+    tp = fp = fn = 0
+    for one, other in zip(true, pred, strict=True):
+        wanted = segments(one, "plain")
+        hits = np.zeros(len(wanted), bool)
+        for p in segments(other, "plain"):
+            common = np.minimum(p.stop, [w.stop for w in wanted]) - np.maximum(p.start, [w.start for w in wanted])
+            union = np.maximum(p.stop, [w.stop for w in wanted]) - np.minimum(p.start, [w.start for w in wanted])
+            shares = common / union * np.array([w.label == p.label for w in wanted])
+            best = int(np.argmax(shares))
+            if shares[best] >= overlap and not hits[best]:
+                hits[best] = True
+                tp += 1
+            else:
+                fp += 1
+        fn += int(len(hits) - hits.sum())
+    return tp, fp, fn
+
+
+frames = st.integers(1, 12).flatmap(lambda n: st.tuples(*[st.text("abc", min_size=n, max_size=n)] * 2))
+
+
+@given(st.lists(frames, min_size=1, max_size=4), st.sampled_from([0.1, 0.25, 0.5, 1.0]))
+def test_overlap_scores(pairs, overlap):
+    true, pred = zip(*pairs, strict=True)
+    score = metrics.overlap_scores(true, pred, overlap)
+    assert (score.tp, score.fp, score.fn) == overlap_by_hand(true, pred, overlap)
+    given_segments = [[tuple(s) for s in segments(row, "plain")] for row in pred]
+    assert metrics.overlap_scores(true, given_segments, overlap) == score
+    assert metrics.overlap_scores(true, true, overlap).f1 == 1.0
+    exact = metrics.segment_scores(list(map(list, true)), list(map(list, pred)), "plain").micro
+    assert overlap != 1.0 or score == exact
+
+
+def test_action_scores():
+    scores = metrics.action_scores(["aaaabbbbcc"], ["aabbbbbbbb"])
+    assert scores.accuracy == pytest.approx(60) and scores.mean_accuracy == pytest.approx(100 * (0.5 + 1 + 0) / 3)
+    assert scores.edit == pytest.approx(100 * 2 / 3)
+    assert scores.f1 == {10: pytest.approx(80), 25: pytest.approx(80), 50: pytest.approx(80)}
+    assert str(scores).startswith("F1@10 80.0  F1@25 80.0  F1@50 80.0  edit 66.7  accuracy 60.0")
+    without = metrics.action_scores(["aaaabbbbcc"], ["aabbbbbbbb"], ignore="c")
+    assert without.f1[50] == pytest.approx(100) and without.edit == 100 and without.accuracy == scores.accuracy
+    spans = [[(0, 2, "a"), (2, 10, "b")]]
+    assert metrics.action_scores(["aaaabbbbcc"], spans) == scores
+    with pytest.raises(ValueError, match="y_true has 10 labels, y_pred has 9"):
+        metrics.action_scores(["aaaabbbbcc"], ["aabbbbbbb"])
+    with pytest.raises(ValueError, match="overlap is 0"):
+        metrics.overlap_scores(["a"], ["a"], 0)
+
+
+def test_relaxed_boundaries():
+    true, pred = ["aaaabbbb"], ["aaabbbbb"]
+    assert [metrics.relaxed_accuracy_score(true, pred, n) for n in (0, 1)] == [7 / 8, 1.0]
+    assert (
+        metrics.relaxed_accuracy_score(["aaaa"], ["abab"], 3) == 0.5
+        and metrics.relaxed_accuracy_score([], [], 1) == 0.0
+    )
+    assert [metrics.boundary_f1_score(true, pred, n) for n in (0, 1)] == [0.0, 1.0]
+    assert metrics.boundary_f1_score(["aabbcc"], ["aaabcc"], 1) == 1.0
+    assert metrics.boundary_f1_score(["aabb"], ["abab"], 1) == pytest.approx(0.5)  # one of three
+    for score in (metrics.relaxed_accuracy_score, metrics.boundary_f1_score):
+        with pytest.raises(ValueError, match="tolerance is -1"):
+            score(true, pred, -1)

@@ -179,6 +179,26 @@ def test_passive_aggressive_steps(pa_type, error_sensitive):
     assert_allclose(w, reference.w, rtol=1e-9, atol=1e-10)
 
 
+@problems
+@hidden
+@pytest.mark.parametrize("batch", [1, 3])
+def test_arow_steps(kind, hidden, batch):
+    model, objective, _ = problem = PROBLEMS[kind](6, hidden, True)
+    objective.native.set_batches(batch, 1)
+    rng = np.random.default_rng(batch)
+    order = rng.permutation(objective.examples)
+    w, variance = rng.normal(scale=0.5, size=model.n_weights), np.full(model.n_weights, 0.7)
+    reference = Pass("arow", w.copy(), gamma=0.4, variance=variance.copy())
+    state = online("arow", gamma=0.4)
+    for _ in range(2):
+        loss = objective.run_pass(state, order, w, variance)
+        assert loss == pytest.approx(reference.run([problem.examples[b] for b in order], batch), rel=1e-8, abs=1e-9)
+    assert_allclose(w, reference.w, rtol=1e-8, atol=1e-9)
+    assert_allclose(variance, reference.variance, rtol=1e-8, atol=1e-9)
+    with pytest.raises(ValueError, match="as long as w"):
+        objective.run_pass(state, order, w, np.empty(0))
+
+
 def test_a_pass_touches_the_features_of_its_sequences_alone():
     X, y = hierarchical_oracle.data(1, ["top", "low"], [3, 2], n=6, longest=4)
     X[0] = [{f"only {name}": value for name, value in token.items()} for token in X[0]]

@@ -129,6 +129,29 @@ def test_entropy(kind, data):
 
 @kinds
 @given(st.data())
+def test_most_accurate(kind, data):
+    """A possible configuration, of which none has more positions expected to be right."""
+    a = data.draw(asked(kind))
+    scored = list(a.possible.items())
+
+    def cells(config):
+        levels = config if kind == "nested" else [config]
+        return [(d, t, y) for d, level in enumerate(levels) for u, v, y in level for t in range(u, v)]
+
+    right: dict[Any, float] = {}
+    for (config, _), p in zip(scored, brute.probabilities(scored), strict=True):
+        for cell in cells(config):
+            right[cell] = right.get(cell, 0.0) + p
+    expected = {config: sum(right[cell] for cell in cells(config)) for config in a.possible}
+    best, accuracy = a.lattice.most_accurate()
+    assert isinstance(accuracy, float)
+    tolerance = 1e-7 + 100 * a.atol
+    assert_allclose(expected[a.listed_as(best)], max(expected.values()), rtol=0, atol=tolerance)
+    assert_allclose(accuracy, max(expected.values()), rtol=0, atol=tolerance)
+
+
+@kinds
+@given(st.data())
 def test_samples_are_possible(kind, data):
     a = data.draw(asked(kind))
     drawn = a.lattice.sample(5, np.random.default_rng(0))

@@ -20,6 +20,7 @@ from strategies import (
 
 import scansion as sc
 from scansion import rules
+from scansion.models import weights
 from scansion.reference import compressed as reference
 from scansion.reference import enumeration as brute
 from scansion.rules import restricted, training
@@ -562,6 +563,7 @@ def test_rules_are_taken_where_they_matter(monkeypatch):
     model, X, y = learning_problem(sc.CRF(c2=0.1, epsilon=1e-9, delta=1e-13), 6, chosen)
     exact = type(model)(**model.get_params()).fit(X, y)
     monkeypatch.setattr(training, "_FEW_STATES", 0)
+    monkeypatch.setattr(training, "_TOLERANCE", 1e-5)
     monkeypatch.setattr(restricted, "_FEW_STATES", 0)
     relaxed_ = type(model)(**model.get_params()).fit(X, y)
     free = sc.CRF(c2=0.1, epsilon=1e-9, delta=1e-13).fit(X, y)
@@ -595,3 +597,23 @@ def test_y_that_breaks_a_rule():
         sc.CRF(rules="once(a)", train_with_rules=True).fit(X, [y[0], sc.Trajectory(["a", "b"])])
     with pytest.raises(ValueError, match="grow does not go with train_with_rules"):
         sc.CRF(rules="once(a)", train_with_rules=True, grow=3).fit(X, y)
+
+
+def test_estimators_warn_where_sums_leave_rules_out(monkeypatch):
+    X, y = sequences(8, longest=6)
+    model = sc.CRF(c2=10.0).fit(X, y)
+    monkeypatch.setattr(restricted, "_FEW_STATES", 0)
+    chosen = [rules.at_most_once(*LABELS), rules.before("c", "a"), rules.never("b", "a")]
+    exact = model.predict_marginals(X, rules=chosen)
+    monkeypatch.setattr(weights, "_RULE_STATES", 3)
+    model.model_._cache.pop("rules")
+    with pytest.warns(
+        RuntimeWarning, match="sequences break rules that sums had to leave out, with a probability of up"
+    ):
+        rough = model.predict_marginals(X, rules=chosen)
+    off = max(abs(a[k] - b[k]) for r, s in zip(exact, rough, strict=True) for a, b in zip(r, s, strict=True) for k in a)
+    assert 1e-6 < off < 0.5
+    monkeypatch.undo()
+    model.model_._cache.pop("rules")
+    for found in (model.predict(X, rules=chosen), [drawn[0] for drawn in model.sample(X, 1, 0, rules=chosen)]):
+        assert all(keeps(rule, row, True) for rule in chosen for row in found)

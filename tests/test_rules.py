@@ -1,6 +1,9 @@
 """The language of rules and its automata, against what rules mean word by word."""
 
+import doctest
+import importlib
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from rules_oracle import any_rule, keeps
 
 from scansion import rules, schemes
 from scansion.rules.automata import TooManyStatesError, intersection
-from scansion.rules.compile import Reading
+from scansion.rules.compile import Reading, given_rules
 
 LABELS = ("a", "b", "c")
 
@@ -215,3 +218,77 @@ def test_neighbours_tell_where_segments_begin():
         assert told.begins[i, j] == (1 in starts)
     assert told.begins[-1].tolist() == [tag != "O" for tag in tags]
     assert [told.types[k] for k in told.type_of if k >= 0] == [tag[2:] for tag in tags if tag != "O"]
+
+
+# Learning rules from data ----------------------------------------------------------------------------------------
+
+
+def test_rules_that_hold_in_data():
+    y = [["a", "b", "b", "c"], ["a", "c", "d"], ["a", "b", "c"], ["b", "b", "c", "d"]] * 5
+    found = {str(one.rule): (one.kept, one.broken) for one in rules.learn(y)}
+    assert found["at_most_once(b)"] == (15, 0)
+    assert found["at_least(1, c)"] == (20, 0)
+    assert found["first(a, b)"] == (20, 0) and found["last(c, d)"] == (20, 0)
+    assert found["before(b, c)"] == (15, 0) and "before(c, b)" not in found
+    assert "at_least(1, a)" not in found and "requires(d, c)" not in found
+    for one in rules.learn(y):
+        assert all(keeps(one.rule, row, True) for row in y)
+    most = {str(one.rule): (one.kept, one.broken) for one in rules.learn(y, 0.7)}
+    assert most["at_least(1, a)"] == (15, 5) and most["first(a)"] == (15, 5)
+
+
+def test_what_never_follows_needs_occasions():
+    rng = np.random.default_rng(0)
+    y = [["a", *rng.permutation(list("bcd")).tolist(), "e"] for _ in range(60)]
+    y = [row for row in y if ("b", "c") not in zip(row, row[1:], strict=False)]
+    found = {str(one.rule) for one in rules.learn(y)}
+    assert "never(b, c)" in found and "never(c, b)" not in found
+    assert not any(rule.startswith("never") for rule in map(str, (one.rule for one in rules.learn(y[:6], support=3))))
+
+
+def test_rules_are_learnt_from_segments_levels_and_tags():
+    segments = [[(0, 2, "a"), (2, 3, "a")], [(0, 1, "a"), (1, 3, "b")]] * 5
+    names = {str(one.rule) for one in rules.learn(segments, support=5)}
+    assert "at_most_once(b)" in names and "at_most_once(a)" not in names
+    nested = [[[(0, 3, "x")], row] for row in segments]
+    assert {str(one.rule) for one in rules.learn(nested, support=5, level=1)} >= {"at_most_once(b, level=1)"}
+    tags = [["B-x", "I-x", "O", "B-y"]] * 10
+    assert "before(x, y, scheme=iob2)" in {str(one.rule) for one in rules.learn(tags, scheme="bio")}
+    proposal = rules.learn(tags, scheme="iob2")[0]
+    machine = Reading(TAGS["iob2"], True).automaton(given_rules(proposal)[0])
+    assert all(machine.accepts([TAGS["iob2"].index(tag) for tag in row]) for row in tags)
+    assert rules.parse(str(proposal)) == proposal.rule
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        ([["a"]], {"confidence": 0}, "confidence must be"),
+        ([["a"]], {"support": 0}, "support must be at least 1"),
+        ([["a", None]], {}, r"y\[0\]\[1\] = None: rules are learnt from complete labels"),
+        ([[[(0, 1, "a")]]], {"level": 1}, r"y\[0\] has no segments of level 1"),
+    ],
+)
+def test_data_that_rules_cannot_be_learnt_from(y, options, message):
+    with pytest.raises(ValueError, match=message):
+        rules.learn(y, **options)
+
+
+# Documentation ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_runs_and_its_pictures_are_drawn_by_the_code():
+    pages = Path(__file__).parents[1] / "docs" / "concepts"
+    assert doctest.testfile(str(pages / "rules.md"), module_relative=False, encoding="utf-8").failed == 0
+    once = rules.at_most_once("StreetName").svg(["Number", "StreetName", "City", "Zip"])
+    assert (pages / "rules-once.svg").read_text() == once + "\n"
+    fields = ["author", "title", "journal", "volume", "publisher", "date"]
+    regular = rules.regular("author+ title (journal volume? | publisher) date").svg(fields, runs=False)
+    assert (pages / "rules-regular.svg").read_text() == regular + "\n"
+    assert regular.count('class="ring"') == 1 and "publisher" in regular
+
+
+@pytest.mark.parametrize("module", ["expressions", "learn"])
+def test_docstrings(module):
+    found = doctest.testmod(importlib.import_module(f"scansion.rules.{module}"))
+    assert found.failed == 0 and found.attempted > 0

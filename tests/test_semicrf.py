@@ -62,6 +62,16 @@ CASES = {
         "attribute_parts": {"both.": ("inside", "end")},
         "segment_features": flat_oracle.segment_dict,
     },
+    "lengths by family": {
+        "length_features": {"X": "histogram", "Y": ("segment", "negative binomial"), "Z": (1, 3)},
+        "repeats": True,
+    },
+    "bounds by label": {
+        "max_length": {"X": 3, "Y": 3},
+        "min_length": {"Z": 1},
+        "slack": 0.5,
+        "length_features": ("segment", "adaptive", "gamma"),
+    },
     "longest is 1": {"order": 1, "max_length": 1, "attribute_parts": PARTS},
 }
 cases = pytest.mark.parametrize("case", CASES)
@@ -174,7 +184,8 @@ def test_longest_one_is_a_crf():
     segments = [[(t, t + 1, label) for t, label in enumerate(row)] for row in y]
     for order in (1, 2):
         crf = sc.CRF(order=order, c2=0.2).fit(X, y)
-        semi = sc.SemiCRF(order=order, max_length=1, c2=0.2).fit(X, segments)
+        plain = {"all_possible_transitions": False, "length_features": ()}
+        semi = sc.SemiCRF(order=order, max_length=1, c2=0.2, **plain).fit(X, segments)
         assert semi.loss_ == pytest.approx(crf.loss_, rel=1e-6)
         assert semi.model_.n_weights == crf.model_.n_weights
         assert [[s.label for s in row] for row in semi.predict(X)] == crf.predict(X)
@@ -360,7 +371,8 @@ def test_length_features_learn_durations():
             assert semi.score(X, y) == 1.0
             weights = semi.state_features_
             assert weights["length >= 4 and < 5", "long"] > weights["length >= 2 and < 3", "long"]
-    assert sc.SemiCRF(c2=0.01).fit(X, y).score(X, y) < 1.0
+    assert sc.SemiCRF(c2=0.01).fit(X, y).score(X, y) == 1.0
+    assert sc.SemiCRF(c2=0.01, length_features=()).fit(X, y).score(X, y) < 1.0
 
 
 def test_attributes_at_the_end_of_a_sequence():
@@ -412,18 +424,18 @@ def test_repeats():
 def test_lengths_by_label():
     X = [[["a"]] * 4] * 2
     y = [[(0, 3, "A"), (3, 4, "B")], [(0, 2, "B"), (2, 4, "A")]]
-    semi = sc.SemiCRF(max_length="by label").fit(X, y)
+    semi = sc.SemiCRF(max_length="by label", slack=0).fit(X, y)
     drawn = semi.sample(X[:1], 300, random_state=0)[0]
     longest = {label: max(v - u for row in drawn for u, v, y in row if y == label) for label in "AB"}
     assert longest == {"A": 3, "B": 2} and semi.model_.max_length == 3
-    partial = sc.SemiCRF(max_length="by label").fit(X, [y[0], ["B", "B", None, "B"]])
+    partial = sc.SemiCRF(max_length="by label", slack=0).fit(X, [y[0], ["B", "B", None, "B"]])
     assert math.isfinite(partial.loss_)
 
 
 def test_what_a_bounded_model_cannot_do(monkeypatch):
     X = [[["a"]] * 3, [["a"], ["b"]], [["a"]] * 5]
     y = [[(0, 3, "A")], [(0, 1, "A"), (1, 2, "B")]]
-    semi = sc.SemiCRF(max_length="by label", repeats=False).fit(X[:2], y)
+    semi = sc.SemiCRF(max_length="by label", slack=0, repeats=False).fit(X[:2], y)
     impossible = [None, None, [(0, 1, "B"), (1, 2, None), (2, 5, "B")]]
     monkeypatch.setattr("scansion.models.estimator._TOKENS_AT_ONCE", 3)  # each sequence is a block
     message = r"constraints\[2\] leaves no segmentation: none gets beyond position 2 without a segment that repeats"

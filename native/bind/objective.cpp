@@ -28,17 +28,32 @@ class FlatModelArrays {
   void set_features(int part, Int64s rows, Int32s pattern, int64_t base) {
     (part < kParts ? view_.parts[part] : view_.cells) = rows_.keep(rows, pattern, base);
   }
-  void set_limits(std::optional<Int32s> limits, std::optional<Bytes> forbidden) {
+  void set_bounds(std::optional<Int32s> limits, std::optional<Int32s> shortest, std::optional<Bytes> forbidden,
+                  std::optional<Bytes> first, std::optional<Bytes> last) {
     limits_ = limits;
+    shortest_ = shortest;
     forbidden_ = forbidden;
+    first_ = first;
+    last_ = last;
     view_.limits = data_or_null<int32_t>(limits_);
+    view_.shortest = data_or_null<int32_t>(shortest_);
     view_.forbidden = data_or_null<uint8_t>(forbidden_);
+    view_.first = data_or_null<uint8_t>(first_);
+    view_.last = data_or_null<uint8_t>(last_);
   }
-  void set_lengths(Doubles basis, int64_t base) {
+  void set_lengths(Doubles basis, Int64s rows, Int32s columns, int64_t base) {
     basis_ = basis;
-    view_.basis = static_cast<int64_t>(basis.shape(0));
+    view_.lengths = rows_.keep(rows, columns, base);
     view_.basis_value = basis_->data();
-    view_.basis_base = base;
+    const int64_t M = view_.max_length;
+    for (int64_t i = 0; i < view_.lengths.attributes; ++i) {
+      const double *row = basis_->data() + i * M, *end = row + M;
+      const auto counts = [](double x) { return x != 0.0; };
+      const double* first = std::find_if(row, end, counts);
+      while (end > first && !counts(end[-1])) --end;
+      support_.insert(support_.end(), {first - row, end - row});
+    }
+    view_.basis_support = support_.data();
   }
 
   const FlatModelView& view() const { return view_; }
@@ -50,8 +65,9 @@ class FlatModelArrays {
   Bytes extent_;
   KeptRows rows_;
   std::optional<Doubles> basis_;
-  std::optional<Int32s> limits_;
-  std::optional<Bytes> forbidden_;
+  std::vector<int64_t> support_;
+  std::optional<Int32s> limits_, shortest_;
+  std::optional<Bytes> forbidden_, first_, last_;
   FlatModelView view_;
 };
 
@@ -139,7 +155,8 @@ void bind_objective(nb::module_& m) {
       .value("likelihood", Algorithm::kLikelihood)
       .value("margin", Algorithm::kMargin)
       .value("perceptron", Algorithm::kPerceptron)
-      .value("passive_aggressive", Algorithm::kPassiveAggressive);
+      .value("passive_aggressive", Algorithm::kPassiveAggressive)
+      .value("arow", Algorithm::kArow);
   nb::class_<Online>(m, "Online", "Settings and state of an online algorithm.")
       .def("__init__", [](Online* self, Algorithm a) { new (self) Online{a}; }, nb::arg("algorithm"))
       .def_rw("strength", &Online::lambda)
@@ -147,6 +164,7 @@ void bind_objective(nb::module_& m) {
       .def_rw("aggressiveness", &Online::aggressiveness)
       .def_rw("pa_type", &Online::pa_type)
       .def_rw("error_sensitive", &Online::error_sensitive)
+      .def_rw("gamma", &Online::gamma)
       .def_rw("average", &Online::average)
       .def_rw("t", &Online::t)
       .def_rw("scale", &Online::scale)
@@ -158,9 +176,12 @@ void bind_objective(nb::module_& m) {
            nb::arg("extent"), nb::arg("columns"), nb::arg("varying_starts"), nb::arg("weights"))
       .def("set_features", &FlatModelArrays::set_features, nb::arg("part"), nb::arg("rows"), nb::arg("pattern"),
            nb::arg("base"), "part: 0 start, 1 inside, 2 end, 3 inner, 4 whole segments.")
-      .def("set_lengths", &FlatModelArrays::set_lengths, nb::arg("basis"), nb::arg("base"))
-      .def("set_limits", &FlatModelArrays::set_limits, nb::arg("limits").none(), nb::arg("forbidden").none(),
-           "limits (labels,): longest segment of each label; forbidden (patterns,): 1 for patterns that must not occur.");
+      .def("set_lengths", &FlatModelArrays::set_lengths, nb::arg("basis"), nb::arg("rows"), nb::arg("columns"),
+           nb::arg("base"), "basis (rows, max_length): functions of the length; columns: the labels that have each.")
+      .def("set_bounds", &FlatModelArrays::set_bounds, nb::arg("limits").none(), nb::arg("shortest").none(),
+           nb::arg("forbidden").none(), nb::arg("first").none(), nb::arg("last").none(),
+           "limits, shortest (labels,): longest and shortest segment of each label; forbidden (patterns,): 1 for "
+           "patterns that must not occur; first, last (labels,): 1 for labels that may begin and end a sequence.");
   m.def(
       "score_arrays",
       [](const FlatModelArrays& model, const DataArrays& data, const Doubles& w, const DoublesOut& start,

@@ -83,10 +83,11 @@ void def_objective(nb::class_<Arrays>& c) {
           "run_pass",
           [](Arrays& o, Online& online, const Int64s& order, const DoublesOut& w, const DoublesOut& sum) {
             nb::gil_scoped_release release;
+            if (online.keeps_sum() && sum.size() != w.size()) throw std::invalid_argument("sum must be as long as w");
             return o.get().run_pass(online, order.data(), static_cast<int64_t>(order.size()), w.data(), sum.data());
           },
           nb::arg("online"), nb::arg("order"), nb::arg("w"), nb::arg("sum"),
-          "One pass of an online algorithm over some sequences; the summed loss. w and, for averages, sum change.")
+          "One pass of an online algorithm over some sequences; the summed loss. w and sum, if kept, change.")
       .def(
           "set_batches", [](Arrays& o, int64_t size, int64_t threads) { o.get().set_batches(size, threads); },
           nb::arg("size"), nb::arg("threads"), "Sequences that run_pass takes at a time, and on how many threads.");

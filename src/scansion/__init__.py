@@ -29,11 +29,13 @@ if TYPE_CHECKING:
     )
     from scansion.models import CRF, HierarchicalCRF, SemiCRF
     from scansion.models.files import load
+    from scansion.training.convergence import ConvergenceWarning
 
 _HOME = {
     "BOS": "scansion.lattice",
     "EOS": "scansion.lattice",
     "CRF": "scansion.models",
+    "ConvergenceWarning": "scansion.training.convergence",
     "HierarchicalCRF": "scansion.models",
     "ChainBatch": "scansion.lattice",
     "ChainLattice": "scansion.lattice",
@@ -50,7 +52,20 @@ _HOME = {
     "levels_from_columns": "scansion.data",
     "load": "scansion.models.files",
 }
-_MODULES = ("data", "demo", "display", "features", "lattice", "metrics", "plot", "reference", "rules", "schemes")
+_MODULES = (
+    "data",
+    "demo",
+    "display",
+    "features",
+    "lattice",
+    "metrics",
+    "plot",
+    "pycrfsuite",
+    "reference",
+    "rules",
+    "schemes",
+    "sklearn_crfsuite",
+)
 
 __all__ = [
     "BOS",
@@ -58,6 +73,7 @@ __all__ = [
     "EOS",
     "ChainBatch",
     "ChainLattice",
+    "ConvergenceWarning",
     "HierarchicalCRF",
     "NestedBatch",
     "NestedLattice",

@@ -45,6 +45,7 @@ __all__ = [
     "Segment",
     "Transitions",
     "convert",
+    "covered",
     "detect",
     "encode",
     "neighbours",
@@ -211,6 +212,44 @@ def encode(
             tags = [f"{label}{delimiter}{tag}" if suffix else f"{tag}{delimiter}{label}" for tag in tags]
         labels[start:stop] = tags
     return labels
+
+
+def covered(
+    segments: Iterable[tuple[int, int, Any]], length: int, outside: Any = "O", merge: bool = False
+) -> list[tuple[int, int, Any]]:
+    """Segments in order, and one for each token that they leave out: what `SemiCRF` takes as a whole sequence.
+
+    Parameters
+    ----------
+    segments : iterable of (start, stop, label)
+        From left to right, without overlaps.
+    length : int
+        Number of tokens.
+    outside : optional
+        The label of what lies outside.
+    merge : bool
+        One segment for each stretch outside, and not for each token.
+
+    Examples
+    --------
+    >>> covered(segments(["O", "B-NP", "I-NP"]), 3)
+    [(0, 1, 'O'), (1, 3, 'NP')]
+    """
+    result: list[tuple[int, int, Any]] = []
+
+    def fill(start: int, stop: int) -> None:
+        if merge and start < stop:
+            result.append((start, stop, outside))
+        elif not merge:
+            result.extend((t, t + 1, outside) for t in range(start, stop))
+
+    at = 0
+    for start, stop, label in segments:
+        fill(at, start)
+        result.append((start, stop, label))
+        at = stop
+    fill(at, length)
+    return result
 
 
 def convert(

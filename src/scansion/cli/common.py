@@ -19,6 +19,7 @@ __all__ = [
     "check_target",
     "check_template",
     "given_reading",
+    "given_rules",
     "given_template",
     "load_model",
     "note",
@@ -60,6 +61,28 @@ def given_template(args: Any) -> Template | None:
         return Template(content.decode(), args.dialect, args.template)
     except UnicodeDecodeError:
         raise FormatError(args.template, None, "the template is not valid UTF-8") from None
+
+
+def given_rules(args: Any) -> list[Any]:
+    """The rules that the command line gives, in files and by themselves."""
+    from scansion.rules import parse
+
+    found = []
+    for path in args.rules:
+        with open(path, "rb") as file:
+            content = file.read()
+        try:
+            found.append(parse(content.decode()))
+        except UnicodeDecodeError:
+            raise FormatError(path, None, "the rules are not valid UTF-8") from None
+        except ValueError as error:
+            raise FormatError(path, None, str(error)) from None
+    for text in args.rule:
+        try:
+            found.append(parse(text))
+        except ValueError as error:
+            raise UsageError(f"--rule: {error}") from None
+    return found
 
 
 def check_template(template: Template | None, block: Block) -> None:

@@ -1,15 +1,16 @@
-"""``scansion convert``: between formats and tag schemes, sequence by sequence."""
+"""``scansion convert``: between formats and tag schemes, sequence by sequence; models between tools."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from scansion.cli import UsageError
-from scansion.cli.common import check_target, check_template, given_reading, given_template, open_output
+from scansion.cli.common import check_target, check_template, given_reading, given_template, load_model, open_output
 from scansion.cli.parser import labels_given
 from scansion.formats import Reading, format_module, format_of
 from scansion.formats.blocks import Record, Spans, read
 from scansion.formats.targets import OUTSIDE, detect
+from scansion.models.files import maker
 from scansion.schemes import convert, encode, segments
 
 __all__ = ["run"]
@@ -17,6 +18,11 @@ __all__ = ["run"]
 
 def run(args: Any) -> int:
     """Convert a file."""
+    tool = maker(args.source)
+    if tool is not None:
+        return _model(args, tool)
+    if args.target_format == "scansion":
+        raise UsageError(f"--to scansion is for models, but {args.source} holds none")
     template = given_template(args)
     source = args.source_format or format_of(args.source)
     target = args.target_format or format_of(args.target, source)
@@ -44,6 +50,19 @@ def run(args: Any) -> int:
                 record.number = count
                 writer.write(out, record, writing)
                 count += 1
+    return 0
+
+
+def _model(args: Any, tool: str) -> int:
+    """A model of ours becomes one of CRFsuite, others' become ours, unless the file's name or --to say otherwise."""
+    if args.target == "-":
+        raise UsageError(f"{args.source} holds a model: name the file to write, as in scansion convert MODEL OUT")
+    usual = "crfsuite" if tool == "scansion" or args.target.lower().endswith(".crfsuite") else "scansion"
+    wanted = args.target_format or usual
+    if wanted not in ("scansion", "crfsuite"):
+        raise UsageError(f"{args.source} holds a model: --to scansion or --to crfsuite")
+    check_target(args.target, args.source)
+    load_model(args.source).save(args.target, format=wanted)
     return 0
 
 

@@ -13,7 +13,7 @@ from scansion.formats.reading import FORMATS
 
 __all__ = ["build_parser", "verbs"]
 
-ALGORITHMS = ("lbfgs", "l2sgd", "asgd", "mm", "ap", "pa")
+ALGORITHMS = ("lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow")
 MODELS = {"crf": "CRF", "semicrf": "SemiCRF", "hierarchical": "HierarchicalCRF"}
 SCHEMES = ("auto", "iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain")
 SHELLS = ("bash", "zsh", "fish")
@@ -113,13 +113,16 @@ def _at_least(least: int) -> Any:
 
 
 def _strength(text: str) -> Any:
-    """One number, or one for each order."""
+    """One number, one for each order, or one for each group, by name."""
+    parts = [part.rpartition("=") for part in text.split(",")]
     try:
-        values = [float(part) for part in text.split(",")]
+        values = [float(value) for _, _, value in parts]
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"expected a number, or one for each order as in 0.1,1, got {text!r}"
+            f"expected a number, one for each order as in 0.1,1, or for each group as in lengths=0.1,w=2; got {text!r}"
         ) from None
+    if any(sign for _, sign, _ in parts):
+        return {name: value for (name, _, _), value in zip(parts, values, strict=True)}
     return values[0] if len(values) == 1 else values
 
 
@@ -239,6 +242,8 @@ def _train(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--scheme", choices=SCHEMES, default="auto", help="how labels mark segments (default: guessed)")
     group.add_argument("--partial", action="store_true", help="labels may be unknown, '?', or one of several, 'A|B'")
+    _rules(group)
+    group.add_argument("--train-with-rules", action="store_true", help="learn under the rules as well")
     group = parser.add_argument_group("features")
     group.add_argument("-t", "--template", metavar="FILE", help="a template of CRF++, or patterns of Wapiti")
     group.add_argument("--dialect", choices=DIALECTS, help="whose template it is; guessed unless given")
@@ -249,7 +254,12 @@ def _train(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("training")
     group.add_argument("-a", "--algorithm", choices=ALGORITHMS, default="lbfgs", help="default: lbfgs")
     group.add_argument("--c1", type=_strength, metavar="X", help="strength of the L1 penalty (default: 0)")
-    group.add_argument("--c2", type=_strength, metavar="X", help="strength of the L2 penalty (default: 1)")
+    group.add_argument(
+        "--c2",
+        type=_strength,
+        metavar="X",
+        help="strength of the L2 penalty (default: 1); for each group as in lengths=0.1,transitions=0.01,w=2",
+    )
     group.add_argument("--max-iterations", type=_at_least(0), metavar="N", help="stop after so many")
     group.add_argument(
         "--dev", metavar="FILE", help="development data: stop when the score on them no longer rises, keep the best"
@@ -273,6 +283,14 @@ def _train(parser: argparse.ArgumentParser) -> None:
     group.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
 
 
+def _rules(group: Any) -> None:
+    """Options that give rules."""
+    group.add_argument("--rules", action="append", default=[], metavar="FILE", help="rules to keep, one a line")
+    group.add_argument(
+        "--rule", action="append", default=[], metavar="TEXT", help="a rule to keep, as 'at_most_once(StreetName)'"
+    )
+
+
 def _tag(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="what train wrote")
     parser.add_argument(
@@ -293,6 +311,7 @@ def _tag(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="the file's labels are known: keep them; '?' is unknown, 'A|B' one of these",
     )
+    _rules(group)
     group.add_argument(
         "--compressed", action="store_true", help="the labels that a sequence goes through, and not where"
     )
@@ -331,7 +350,9 @@ def _inspect(parser: argparse.ArgumentParser) -> None:
 
 
 def _convert(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="IN", help="the file to read, gzip or plain; - for standard input")
+    parser.add_argument(
+        "source", metavar="IN", help="the file to read, gzip or plain; - for standard input; or a model of any tool"
+    )
     parser.add_argument(
         "target", nargs="?", default="-", metavar="OUT", help="the file to write (default: standard output)"
     )
@@ -343,7 +364,12 @@ def _convert(parser: argparse.ArgumentParser) -> None:
     _columns(group)
     group.add_argument("--no-labels", action="store_true", help="there are no labels")
     group = parser.add_argument_group("what is written")
-    group.add_argument("--to", dest="target_format", choices=FORMATS, help="by its name unless given")
+    group.add_argument(
+        "--to",
+        dest="target_format",
+        choices=(*FORMATS, "scansion"),
+        help="by its name unless given; of a model: crfsuite or scansion",
+    )
     group.add_argument("--to-scheme", choices=SCHEMES[1:], help="rewrite the labels; default: as they are")
     group.add_argument("--spans", action="store_true", help="jsonl: spans in place of labels")
     group.add_argument("-t", "--template", metavar="FILE", help="make attributes by a template (for crfsuite)")

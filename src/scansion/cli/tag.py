@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from scansion.cli import UsageError
-from scansion.cli.common import check_target, load_model, note, open_output, reading_for, write_text
+from scansion.cli.common import check_target, given_rules, load_model, note, open_output, reading_for, write_text
 from scansion.cli.suspicious import in_block, warn
 from scansion.formats import format_module
 from scansion.formats.answers import Answers, Asked, Tagger
@@ -29,6 +30,7 @@ def run(args: Any) -> int:
     if args.html is not None:
         check_target(args.html, args.file, args.model)
     model = load_model(args.model)
+    _add_rules(model, given_rules(args))
     reading = reading_for(model, args, args.file)
     tagger = Tagger(model, reading, args.jobs)
     if args.compressed and not hasattr(model, "predict_compressed"):
@@ -59,6 +61,19 @@ def run(args: Any) -> int:
     return 0
 
 
+def _add_rules(model: Any, rules: list[Any]) -> None:
+    """Let a model keep these rules too; an error says that its labels are others."""
+    from scansion.rules.compile import given_rules as listed
+
+    if rules:
+        own = [] if model.rules is None else listed(model.rules)
+        model.set_params(rules=[*own, *rules])
+        try:
+            model.ask([], lambda batch: [])
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+
+
 def _entries(block: Block, answers: Answers, room: int) -> list[Any]:
     """The first sequences of a block, for a page: the best answers, and the marginals of the lowest level."""
     from scansion.display import Sequence
@@ -71,10 +86,16 @@ def _entries(block: Block, answers: Answers, room: int) -> list[Any]:
     scheme = some.scheme or detect([labels])
     tables = np.split(some.marginals[-1], some.data.offsets[1:-1])
     entries = []
-    for words, found, table in zip(block.words(), some.kbest(3), tables, strict=False):
+    free = some.without_rules()
+    for words, found, table, ruled in zip(block.words(), some.kbest(3), tables, free, strict=False):
         read = [
             ([[(u, v, str(y)) for u, v, y in spans_of(level, scheme)] for level in some.spans(answer, scheme)], p)
             for answer, p in found
         ]
-        entries.append(Sequence(words, read[0][0], None, table, labels, read[1:] or None))
+        entry = Sequence(words, read[0][0], None, table, labels, read[1:] or None)
+        if ruled is not None:
+            answer, broken = ruled
+            levels = [[(u, v, str(y)) for u, v, y in spans_of(one, scheme)] for one in some.spans(answer, scheme)]
+            entry = replace(entry, without_rules=(levels, broken))
+        entries.append(entry)
     return entries

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from scansion.cli import UsageError
-from scansion.cli.common import check_target, check_template, given_reading, given_template, note
+from scansion.cli.common import check_target, check_template, given_reading, given_rules, given_template, note
 from scansion.cli.parser import MODELS, labels_given
 from scansion.cli.suspicious import in_block, in_model, in_targets, warn
 from scansion.data import Dataset, Vocabulary
@@ -143,7 +144,7 @@ class _Reader:
 def run(args: Any) -> int:
     """Train a model and save it."""
     begun = time.perf_counter()
-    check_target(args.output, *args.data, *filter(None, (args.dev, args.template)))
+    check_target(args.output, *args.data, *args.rules, *filter(None, (args.dev, args.template)))
     kind, parameters = _parameters(args)
     known = kind._parameter_names()
     trial = {"levels": ["level0", "level1"]} if "levels" in known else {}
@@ -161,7 +162,9 @@ def run(args: Any) -> int:
         names = ", ".join(map(shown, args.data))
         note(f"read {len(X)} sequences, {X.n_tokens} tokens, {len(X.vocabulary)} attributes from {names}")
         warn(in_targets(data.y, X.n_tokens, args.data[0]))
-    estimator.fit(X, data.y, **extra)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: None if args.quiet else note(f"warning: {message}")
+        estimator.fit(X, data.y, **extra)
     estimator.reading_ = reader.reading
     estimator.save(args.output)
     if not args.quiet:
@@ -182,7 +185,8 @@ def _parameters(args: Any) -> tuple[Any, dict[str, Any]]:
         raise UsageError("--max-length goes with --model semicrf")
     names = ("order", "max_length", "algorithm", "c1", "c2", "max_iterations", "min_freq", "patience")
     given = {name: getattr(args, name) for name in (*names, "all_possible_states", "all_possible_transitions")}
-    given |= {"random_state": args.seed, "n_jobs": args.jobs}
+    given |= {"random_state": args.seed, "n_jobs": args.jobs, "train_with_rules": args.train_with_rules}
+    given["rules"] = given_rules(args) or None
     parameters = {name: value for name, value in given.items() if value is not None and value is not False}
     parameters["verbose"] = not args.quiet
     for name in parameters:

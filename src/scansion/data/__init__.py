@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from scansion.data.dataset import Dataset, Vocabulary, encode
+from scansion.data.frames import from_frame
 from scansion.data.knowledge import Knowledge, Known
 from scansion.data.targets import encode_labels, encode_segments
 from scansion.data.trajectory import Trajectory
@@ -22,6 +23,7 @@ __all__ = [
     "encode_labels",
     "encode_levels",
     "encode_segments",
+    "from_frame",
     "level_names",
     "levels_from_columns",
 ]

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scansion import _checks as checks
 from scansion import _core
 from scansion._core import Vocabulary
+from scansion.data.frames import is_frame, rows_of
 
 __all__ = ["Dataset", "Vocabulary", "encode"]
 
@@ -293,7 +294,8 @@ def encode(X: Iterable[Any], vocabulary: Vocabulary | None = None, *, frozen: bo
     ----------
     X : iterable of sequences
         A sequence is an iterable of tokens; or a numeric array, shape (tokens, columns), or SciPy sparse matrix, whose
-        columns are attributes named "0", "1", ... and whose zeros are left out; or a `pycrfsuite.ItemSequence` or
+        columns are attributes named "0", "1", ... and whose zeros are left out; or a DataFrame with a row a token,
+        whose columns are the attributes; or a `pycrfsuite.ItemSequence` or
         another object whose method ``items()`` gives the tokens; or a `Dataset` of one sequence. A `Dataset` as X is
         numbered anew if its vocabulary is not the one given.
     vocabulary : Vocabulary, optional
@@ -314,6 +316,11 @@ def encode(X: Iterable[Any], vocabulary: Vocabulary | None = None, *, frozen: bo
     """
     if isinstance(X, Dataset) and (vocabulary is None or vocabulary is X.vocabulary):
         return X
+    if is_frame(X):
+        raise TypeError(
+            "X is one DataFrame: X, y = scansion.data.from_frame(frame, group=..., labels=...) makes sequences of it, "
+            "or give a list of frames, one per sequence"
+        )
     if isinstance(X, (str, bytes, bytearray, dict, set, frozenset)) or not hasattr(X, "__iter__"):
         raise TypeError(f"X must be a list of sequences, got {_describe(X)}")
     if hasattr(X, "tocsr"):
@@ -369,6 +376,8 @@ def _unusual(sequence: Any, number: int) -> Any:
         )
     if hasattr(sequence, "tocsr"):
         return _sparse(sequence, number)
+    if is_frame(sequence):
+        return iter(rows_of(sequence))
     if isinstance(sequence, Dataset):
         if len(sequence) != 1:
             raise ValueError(f"sequence {number} is a Dataset of {len(sequence)} sequences: it must be of one")

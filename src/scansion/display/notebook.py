@@ -16,7 +16,7 @@ from scansion.display.palette import Palette
 from scansion.display.sequence import Sequence, chip, sequence_body
 from scansion.segments import ByLevel
 
-__all__ = ["compressed_html", "display", "lattice_html"]
+__all__ = ["compressed_html", "display", "estimator_html", "lattice_html"]
 
 _LONGEST = 1000  # positions up to which a lattice shows more than its name
 _MOST_LABELS = 100
@@ -86,6 +86,20 @@ def display(
 def _probability(value: float) -> float:
     """A probability, of itself or of its logarithm."""
     return math.exp(value) if value <= 0 else float(value)
+
+
+def estimator_html(estimator: Any) -> str:
+    """What an estimator is and what it has learnt, in a line; the report is folded."""
+    labels = [str(label) for level in estimator.levels_ for label in level.labels]
+    some = ", ".join(labels[:12]) + (f" and {len(labels) - 12} more" if len(labels) > 12 else "")
+    facts = f"{len(labels)} labels ({some}), {estimator.size_:,} weights"
+    if estimator.loss_ == estimator.loss_:
+        facts += f", loss {number(estimator.loss_, 6)} after {estimator.n_iter_} iterations"
+    report = estimator.report(top=5)
+    folded = element("details", element("summary", "What it has learnt"), report.body)
+    return Page(
+        report.title, join([element("p", element("code", repr(estimator))), element("p", facts), folded])
+    )._repr_html_()
 
 
 # ---- lattices --------------------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@
     constructor(entry) {
       this.flow = entry.querySelector(".flow");
       this.data = JSON.parse(entry.querySelector("script.data").textContent);
-      this.cells = [...this.flow.children];
+      this.cells = [...this.flow.querySelectorAll(".cell")];
+      this.number = new Map(this.cells.map((cell, t) => [cell, t]));
       this.bars = new Map(); // "level.number" -> the pieces of a segment
       for (const bar of this.flow.querySelectorAll(".bar[data-s]")) {
         const known = this.bars.get(bar.dataset.s);
@@ -30,22 +31,25 @@
       return this.cells[t].firstChild.textContent;
     }
 
-    // a segment that goes on in the next line says its name again
-    continued() {
-      let above = null;
-      const starts = this.cells.filter((cell) => {
-        const lower = above !== null && cell.offsetTop > above;
-        above = cell.offsetTop;
-        return lower;
-      });
-      for (const bar of this.flow.querySelectorAll(".again")) bar.classList.remove("again");
-      for (const cell of starts) {
-        for (const bar of cell.querySelectorAll(".bar[data-s]:not(.first)")) {
+    // a segment that goes on in the next line says its name again; no name is wider than its segment in the line
+    continued(part) {
+      const cells = [...part.children];
+      const places = cells.map((cell) => [cell.offsetTop, cell.offsetLeft, cell.offsetLeft + cell.offsetWidth]);
+      const first = this.number.get(cells[0]);
+      for (const bar of part.querySelectorAll(".again")) bar.classList.remove("again");
+      cells.forEach((cell, i) => {
+        const begins = first + i > 0 && (i === 0 || places[i][0] > places[i - 1][0]);
+        for (const bar of cell.querySelectorAll(begins ? ".bar[data-s]" : ".bar.first[data-s]")) {
           const [level, number] = bar.dataset.s.split(".").map(Number);
-          bar.dataset.again = this.data.labels[this.data.levels[level][number][2]];
+          const [, stop, label] = this.data.levels[level][number];
+          let last = i;
+          while (last + 1 < cells.length && first + last + 1 < stop && places[last + 1][0] === places[i][0]) last++;
+          bar.style.setProperty("--room", `${places[last][2] - places[i][1]}px`);
+          if (bar.classList.contains("first")) continue;
+          bar.dataset.again = this.data.labels[label];
           bar.classList.add("again");
         }
-      }
+      });
     }
 
     go(key) {
@@ -114,8 +118,8 @@
       for (const [p, levels] of this.data.alternatives) {
         const here = (levels[level] || []).filter((span) => span[0] < stop && span[1] > start);
         if (here.length === 1 && here[0][0] === start && here[0][1] === stop && here[0][2] === label) continue;
-        const chips = here.slice(0, 8).map((span) => this.chip(span[2], `${span[0]}:${span[1]}`));
-        others.push([p, chips.length ? chips : ["nothing here"]]);
+        if (!here.length) continue; // it says nothing of this part
+        others.push([p, here.slice(0, 8).map((span) => this.chip(span[2], `${span[0]}:${span[1]}`))]);
       }
       if (others.length) parts.push(make("p", "quiet", "Alternatives"), this.list(others.slice(0, 5)));
       return parts;
@@ -230,15 +234,17 @@
 
     // names at the starts of lines change with the width, and matter where they can be seen
     if (!window.ResizeObserver || !window.IntersectionObserver) return;
-    const resized = new ResizeObserver((changes) => changes.forEach((change) => view(change.target).continued()));
+    const resized = new ResizeObserver((changes) => {
+      for (const change of changes) view(change.target).continued(change.target);
+    });
     const seen = new IntersectionObserver((changes) => {
       for (const change of changes) {
         if (!change.isIntersecting) continue;
         seen.unobserve(change.target);
-        resized.observe(change.target.querySelector(".flow"));
+        resized.observe(change.target);
       }
     }, { rootMargin: "400px" });
-    for (const entry of root.querySelectorAll(".entry")) if (entry.querySelector(".flow")) seen.observe(entry);
+    for (const part of root.querySelectorAll(".flow .part")) seen.observe(part);
   };
 
   // ---- reports -----------------------------------------------------------------------------------------------------

@@ -26,6 +26,15 @@ def _style() -> Markup:
     return element("style", Markup(_asset("page.css") + palette.style()))
 
 
+@cache
+def _style_among_others() -> Markup:
+    """The styles for a place that has styles of its own: those are undone first, then ours count for more."""
+    # SVG keeps its colours in attributes, which "revert" would take away
+    undone = ".scansion" * 5 + " :where(:not(svg):not(svg *):not(style):not(script)) { all: revert; }\n"
+    ours = (_asset("page.css") + palette.style()).replace(".scansion", ".scansion" * 6)
+    return element("style", Markup(undone + ours))
+
+
 def _script() -> Markup:
     return element("script", Markup(_asset("page.js")))
 
@@ -63,8 +72,8 @@ class Page:
         return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n{body}\n</html>\n'
 
     def _repr_html_(self) -> str:
-        """A fragment for notebooks: styles hold for it alone, and it is readable without its script."""
-        return element("div", _style(), self.body, _script(), class_="scansion cell-output")
+        """A fragment for notebooks: no style of one acts on the other, and it is readable without its script."""
+        return element("div", _style_among_others(), self.body, _script(), class_="scansion cell-output")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the document, all of it or nothing; returns where it is."""

@@ -25,6 +25,9 @@ _LEAST_SHOWN = 0.005  # probabilities below it are not drawn
 _HEAT_ROWS = 40
 _LEAST_ROW = 0.01  # labels that are less probable everywhere have no row
 _OPENED = 3  # with more sequences on a page, their details start closed
+_MOST_ROWS = 1000  # of the table
+_PART = 400  # tokens that are laid out together
+_HEAT_TOKENS = 2000  # of which marginals are drawn
 _HEAT_CELL = 20
 _HEAT_ROW = 20
 _HEAT_LETTERS = 11  # of a token's name above its column
@@ -53,6 +56,8 @@ class Sequence:
         Other configurations in the form of `levels`, with their probabilities.
     name : str, optional
         Heading of the sequence.
+    without_rules : (levels, list of str), optional
+        What the answer would be without rules, and the rules that it would break.
     """
 
     tokens: list[str]
@@ -62,6 +67,7 @@ class Sequence:
     labels: list[str] | None = None
     alternatives: list[tuple[list[list[Span]], float]] | None = None
     name: str | None = None
+    without_rules: tuple[list[list[Span]], list[str]] | None = None
 
     def __post_init__(self) -> None:
         self.tokens = [str(token) for token in self.tokens]
@@ -91,6 +97,9 @@ class Sequence:
                 (_checked_levels(f"alternatives[{i}]", levels, size), _probability(f"alternatives[{i}]", p))
                 for i, (levels, p) in enumerate(self.alternatives)
             ]
+        if self.without_rules is not None:
+            levels, rules = self.without_rules
+            self.without_rules = _checked_levels("without_rules", levels, size), list(map(str, rules))
 
 
 def _probability(name: str, value: Any) -> float:
@@ -142,7 +151,9 @@ def sequence_body(entries: list[Sequence], title: str | None) -> Markup:
             for _, _, label in entry.levels[d] if d < len(entry.levels) else ():
                 palette.add(label)
     answers = (
-        levels for entry in entries for levels in (entry.levels, *(other for other, _ in entry.alternatives or ()))
+        levels
+        for entry in entries
+        for levels in (entry.levels, *(other for other, _ in [*(entry.alternatives or ()), *_freely(entry)]))
     )
     outside = -1 in {palette.add(label) for levels in answers for level in levels for _, _, label in level}
     header = legend = None
@@ -188,6 +199,7 @@ def _entry(entry: Sequence, reading: _Reading, palette: Palette, i: int | None, 
         heading,
         _overview(entry, palette) if size > _OVERVIEW_FROM else None,
         _flow(entry, reading, palette),
+        _ruled(entry, palette),
         _alternatives(entry, palette, opened),
         _heat_map(entry, reading, opened),
         _table(entry, reading, palette),
@@ -310,7 +322,12 @@ def _flow(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:
         word = f'<span class="{look}"{doubt}>{_visible(token)}</span>'
         cells.append(f'<span class="cell"{style}>{word}{"".join(pieces[t])}</span>')
     text = f"{number(size)} tokens with {number(sum(map(len, entry.levels)))} segments"
-    return element("div", Markup("".join(cells)), class_="flow", role="group", aria_label=text)
+    # browsers lay out the parts that are in view
+    parts = [
+        element("div", Markup("".join(cells[t : t + _PART])), class_="part" if size <= _PART else "part long")
+        for t in range(0, size, _PART)
+    ]
+    return element("div", *parts, class_="flow", role="group", aria_label=text)
 
 
 def _spoken(entry: Sequence, reading: _Reading, d: int, s: int) -> str:
@@ -349,23 +366,43 @@ def _alternatives(entry: Sequence, palette: Palette, opened: bool) -> Markup | N
         return None
     rows = []
     for i, (levels, p) in enumerate(entry.alternatives):
-        differing = [
-            span
-            for d, level in enumerate(levels)
-            for span in level
-            if d >= len(entry.levels) or span not in set(entry.levels[d])
-        ]
-        chips: list[Any] = []
-        for start, stop, label in differing[:_MOST_CHIPS]:
-            text = element("span", _excerpt(entry, start, stop, 28), class_="quote")
-            chips.append(element("span", chip(palette, label, f"{start}:{stop}"), " ", text, class_="change"))
-        if len(differing) > _MOST_CHIPS:
-            chips.append(element("span", f"and {number(len(differing) - _MOST_CHIPS)} more", class_="quiet"))
+        chips = _differences(entry, levels, palette)
         probable = element("td", meter(p), f"{p:.3f}" if p >= 0.0005 else f"{p:.2g}", class_="number")
         what = element("td", *(chips or [element("span", "as shown", class_="quiet")]))
         rows.append(element("tr", element("th", i + 1, scope="row"), probable, what))
     shown = table(("Rank", "Probability", "What differs"), element("tbody", *rows), class_="alternatives")
     return details(f"Alternatives ({len(rows)})", element("div", shown, class_="scroll"), opened=opened)
+
+
+def _differences(entry: Sequence, levels: list[list[Span]], palette: Palette) -> list[Markup]:
+    """What another configuration has that the one shown has not."""
+    differing = [
+        span
+        for d, level in enumerate(levels)
+        for span in level
+        if d >= len(entry.levels) or span not in set(entry.levels[d])
+    ]
+    chips = []
+    for start, stop, label in differing[:_MOST_CHIPS]:
+        text = element("span", _excerpt(entry, start, stop, 28), class_="quote")
+        chips.append(element("span", chip(palette, label, f"{start}:{stop}"), " ", text, class_="change"))
+    if len(differing) > _MOST_CHIPS:
+        chips.append(element("span", f"and {number(len(differing) - _MOST_CHIPS)} more", class_="quiet"))
+    return chips
+
+
+def _freely(entry: Sequence) -> list[tuple[list[list[Span]], list[str]]]:
+    return [] if entry.without_rules is None else [entry.without_rules]
+
+
+def _ruled(entry: Sequence, palette: Palette) -> Markup | None:
+    """Where a rule changed the answer: which one, and what would stand there without it."""
+    if entry.without_rules is None:
+        return None
+    levels, rules = entry.without_rules
+    named = [part for i, rule in enumerate(rules) for part in ([", "] if i else []) + [element("code", rule)]]
+    told = ["Rules changed this answer: without ", *named, " it would have "]
+    return element("p", *told, *_differences(entry, levels, palette), class_="ruled")
 
 
 def meter(p: float) -> Markup:
@@ -377,17 +414,18 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
     """Label probabilities at each token: one row a label, as dark as it is probable."""
     if entry.marginals is None or entry.labels is None or not entry.labels:
         return None
-    size = len(entry.tokens)
-    peaks = entry.marginals.max(axis=0)
+    every, size = len(entry.tokens), min(len(entry.tokens), _HEAT_TOKENS)
+    tokens, marginals = entry.tokens[:size], entry.marginals[:size]
+    peaks = marginals.max(axis=0)
     rows = np.flatnonzero(peaks >= _LEAST_ROW)
     if len(rows) > _HEAT_ROWS:
         rows = np.sort(np.argsort(-peaks, kind="stable")[:_HEAT_ROWS])
     place = {int(y): r for r, y in enumerate(rows)}
     cells, width = [], _HEAT_CELL
-    head = 15.0 + 5.2 * max(len(_short(token)) for token in entry.tokens)
-    for t, y in np.argwhere(entry.marginals >= _LEAST_SHOWN).tolist():
+    head = 15.0 + 5.2 * max(len(_short(token)) for token in tokens)
+    for t, y in np.argwhere(marginals >= _LEAST_SHOWN).tolist():
         if y in place:
-            p = entry.marginals[t, y]
+            p = marginals[t, y]
             mark = ' class="on"' if reading.chosen[t] == y else ""
             cells.append(
                 f'<rect x="{t * width + 1}" y="{place[y] * _HEAT_ROW + 1}" width="{width - 2}" '
@@ -395,7 +433,7 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
             )
     names = "".join(
         f'<text transform="translate({t * width + 13} {head - 6:.0f}) rotate(-52)">{escape(_short(token))}</text>'
-        for t, token in enumerate(entry.tokens)
+        for t, token in enumerate(tokens)
     )
     lines = "".join(f'<path d="M0 {r * _HEAT_ROW + 0.5}H{size * width}" class="rule"/>' for r in range(len(rows) + 1))
     height = head + len(rows) * _HEAT_ROW + 2
@@ -408,13 +446,14 @@ def _heat_map(entry: Sequence, reading: _Reading, opened: bool) -> Markup | None
     told = {"role": "group", "aria_label": "Marginals; arrow keys walk over the tokens"}
     scroll = element("div", picture, class_="scroll", tabindex=0, **told, data_cell=width)
     left = "" if len(rows) == len(peaks) else f", the {len(rows)} most probable of {len(peaks)} labels"
+    left += "" if size == every else f", the first {number(size)} of {number(every)} tokens"
     scale = element("span", element("i"), class_="scale", aria_hidden="true")
     return details(
         "Marginals",
         element("div", labels, scroll, class_="heat"),
         element("p", "0 ", scale, f" 1{left}", class_="quiet"),
         element("p", "\u00a0", class_="readout", role="status"),
-        opened=opened,
+        opened=opened and every <= _PART,
     )
 
 
@@ -443,7 +482,9 @@ def _table(entry: Sequence, reading: _Reading, palette: Palette) -> Markup:
                 "Tokens": element("td", _excerpt(entry, start, stop, 160)),
             }
             rows.append(element("tr", *(cells[name] for name in columns)))
-    return details("As a table", element("div", table(columns, element("tbody", *rows)), class_="scroll"))
+    shown = element("div", table(columns, element("tbody", *rows[:_MOST_ROWS])), class_="scroll")
+    left = f"The first {number(_MOST_ROWS)} of {number(len(rows))} segments." if len(rows) > _MOST_ROWS else None
+    return details("As a table", shown, left and element("p", left, class_="quiet"))
 
 
 def _data(entry: Sequence, reading: _Reading, palette: Palette) -> dict[str, Any]:

@@ -88,6 +88,17 @@ class Answers:
         found = self.model.predict_kbest(self.data, k, constraints=self.known)
         return [[(self.model.by_level(config), math.exp(min(p, 0.0))) for config, p in some] for some in found]
 
+    def without_rules(self) -> list[tuple[list[Any], list[str]] | None]:
+        """For each sequence whose answer rules changed, what it would be and the rules it would break; else None."""
+        if self.model.rules is None:
+            return [None] * len(self.data)
+        free = self.model.predict(self.data, constraints=self.known, rules=[])
+        broken = self.model.broken_rules(free)
+        return [
+            (self.model.by_level(answer), list(map(str, rules))) if rules else None
+            for answer, rules in zip(free, broken, strict=True)
+        ]
+
     def trajectories(self) -> list[list[Any]]:
         """The labels that each sequence goes through."""
         result: list[list[Any]] = self.model.predict_compressed(self.data, constraints=self.known)

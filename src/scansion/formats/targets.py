@@ -72,26 +72,7 @@ def segments_of(block: Block, scheme: str, level: int = 0, merge: bool = False) 
                 spans = schemes.segments(given, scheme, outside=None if scheme == "plain" else OUTSIDE)
             except ValueError as error:
                 raise FormatError(block.path, block.line(b), f"in the sequence that begins here, {error}") from None
-        result.append(covered(spans, size, merge))
-    return result
-
-
-def covered(spans: Iterable[tuple[int, int, Any]], size: int, merge: bool = False) -> list[tuple[int, int, Any]]:
-    """The spans, and one for each token that they leave out, or (merge) for each stretch of such tokens."""
-    result: list[tuple[int, int, Any]] = []
-
-    def fill(start: int, stop: int) -> None:
-        if merge and start < stop:
-            result.append((start, stop, OUTSIDE))
-        elif not merge:
-            result.extend((t, t + 1, OUTSIDE) for t in range(start, stop))
-
-    at = 0
-    for start, stop, label in spans:
-        fill(at, start)
-        result.append((start, stop, label))
-        at = stop
-    fill(at, size)
+        result.append(schemes.covered(spans, size, OUTSIDE, merge))
     return result
 
 

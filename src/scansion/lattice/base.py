@@ -55,6 +55,9 @@ class Batch(ABC, Generic[Config, Marginals]):
     def __len__(self) -> int:
         return len(self._core.offsets) - 1
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} sequences, {self.offsets[-1]} positions, {self.n_labels} labels)"
+
     # ---- what the kinds differ in ------------------------------------------------------------------------------
 
     @abstractmethod
@@ -119,6 +122,17 @@ class Batch(ABC, Generic[Config, Marginals]):
         in a fixed way.
         """
         packed = self._core.best(self.n_jobs)
+        return [configs[0] for configs in self._found(packed)], packed.scores
+
+    def most_accurate(self) -> tuple[list[Config], Floats]:
+        """The configuration of each sequence with the most positions expected to be right, and their number (B,).
+
+        Of all possible ones, that with the largest sum of the marginals of its labels, over positions and, of nested
+        lattices, levels. Among configurations of the same labels, boundaries are chosen by theirs. To be preferred to
+        `viterbi` where every position counts by itself, and not whether the whole is right.
+        """
+        found: Any = self.marginals()
+        packed = self._core.gains(found.labels, getattr(found, "boundaries", None)).best(self.n_jobs)
         return [configs[0] for configs in self._found(packed)], packed.scores
 
     def kbest(self, k: int) -> list[list[tuple[Config, float]]]:
@@ -313,6 +327,15 @@ class Lattice(ABC, Generic[Config, Marginals]):
         in a fixed way.
         """
         configs, scores = self._batch.viterbi()
+        return configs[0], float(scores[0])
+
+    def most_accurate(self) -> tuple[Config, float]:
+        """The configuration with the most positions expected to be right, and their number.
+
+        Of all possible ones, that with the largest sum of the marginals of its labels, over positions and, of nested
+        lattices, levels; among configurations of the same labels, boundaries are chosen by theirs.
+        """
+        configs, scores = self._batch.most_accurate()
         return configs[0], float(scores[0])
 
     def kbest(self, k: int) -> list[tuple[Config, float]]:

@@ -42,6 +42,10 @@ class ChainMarginals:
         self._n_jobs = n_jobs
         self.labels = labels
 
+    def __repr__(self) -> str:
+        more = "transitions, transition_counts" if isinstance(self._core, DenseCore) else "patterns"
+        return f"ChainMarginals(labels {self.labels.shape}; also {more})"
+
     @cached_property
     def patterns(self) -> Floats:
         """(T, P) posterior of each pattern."""

@@ -135,10 +135,10 @@ class Compressed:
         return np.asarray(joint / total)
 
     def predict(self, raw: bool = False) -> Labels:
-        """The most likely length, then the labels of its places: of all trajectories of that length that can occur, the
-        one with the most places expected to be right.
+        """The most likely length, then the trajectory of that length with the most places expected to be right.
 
-        Places are judged by their marginals, so the answer may be improbable as a whole; `best` asks for the whole.
+        It is one that can occur. Places are judged by their marginals, so the answer may be improbable as a whole;
+        `best` asks for the whole.
 
         Parameters
         ----------
@@ -171,15 +171,17 @@ class Compressed:
         return [compress(config) for config in configs]
 
     def log_probability(self, trajectory: Any) -> float:
-        """Log probability of a trajectory: log of the summed probabilities of all configurations that have it (paper
-        004, equation 6). O(T c) for c places on a first-order chain."""
+        """Log probability of a trajectory: log of the summed probabilities of all configurations that have it.
+
+        Paper 004, equation 6: O(T c) for c places on a first-order chain.
+        """
         return float(self._log_probabilities([self._checked("trajectory", trajectory)])[0])
 
     def log_probabilities(self, trajectories: Iterable[Any]) -> Floats:
-        """(n,) log probability of each of many trajectories: which word of a lexicon is it?
+        """(n,) log probability of each of many trajectories.
 
-        What trajectories begin with is computed once for all that share it: O(T) for each different prefix on a
-        first-order chain.
+        It tells which word of a lexicon a sequence is. What trajectories begin with is computed once for all that share
+        it: O(T) for each different prefix on a first-order chain.
         """
         given = list(trajectories) if isinstance(trajectories, Iterable) else trajectories
         if not isinstance(given, list) or isinstance(trajectories, (str, bytes)):
@@ -239,7 +241,9 @@ class Compressed:
         if isinstance(trajectory, (str, bytes)) or not isinstance(trajectory, Iterable):
             raise ValueError(f"{name} must be a sequence of labels, got {trajectory!r}")
         given = list(trajectory)
-        labels = checks.integers(name, np.array(given, np.int64 if not given else None), len(given), 0, self.n_labels - 1)
+        labels = checks.integers(
+            name, np.array(given, np.int64 if not given else None), len(given), 0, self.n_labels - 1
+        )
         if self._merge:
             check_neighbours(name, labels.tolist())
         return tuple(labels.tolist())

@@ -43,6 +43,16 @@ class Packed(NamedTuple):
     scores: Floats
 
 
+BOUNDARY = 1e-9  # of a right boundary beside a right label, in gains: it only decides between equals
+
+
+def possible(scores: Floats | None) -> Floats | None:
+    """0 where scores are finite, -inf elsewhere; None: all are finite."""
+    if scores is None or np.isfinite(scores).all():
+        return None
+    return np.where(np.isfinite(scores), 0.0, -np.inf)
+
+
 @dataclass(frozen=True)
 class Core:
     """What the engines have in common: sequence b has rows ``offsets[b]:offsets[b + 1]``."""
@@ -89,6 +99,14 @@ class Core:
         rows = slice(int(self.offsets[b]), int(self.offsets[b + 1]))
         offsets = np.array([0, rows.stop - rows.start])
         return rows, {"offsets": offsets, "known": self.known.rows(rows, offsets)}
+
+    def gains(self, labels: Any, boundaries: Any) -> Any:
+        """The core of the same configurations, scored by how many positions are expected to be right.
+
+        labels, boundaries: marginals, (N, L) and (N,), of nested lattices by level. What is impossible stays so.
+        Boundaries decide among configurations that have the same labels.
+        """
+        raise NotImplementedError
 
     def log_partitions(self, threads: int) -> Floats:
         """(B,) log Z, -inf where nothing is possible."""
@@ -186,6 +204,17 @@ class DenseCore(Core):
             transition=allowed(self.transition, after),
             start=allowed(self.start, rules.next[0] >= 0),
             end=allowed(self.end, rules.accepting[state] > 0),
+        )
+
+    def gains(self, labels: Floats, boundaries: Any) -> DenseCore:
+        """See `Core.gains`."""
+        mask, moves = possible(self.unary), possible(self.transition)
+        return replace(
+            self,
+            unary=labels if mask is None else labels + mask,
+            transition=np.zeros_like(self.transition) if moves is None else moves,
+            start=possible(self.start),
+            end=possible(self.end),
         )
 
     def log_partitions(self, threads: int) -> Floats:
@@ -306,6 +335,56 @@ class PatternCore(Core):
     def restricted(self, rules: Automaton) -> PatternCore:
         """The core of the configurations that an automaton over labels accepts."""
         return replace(self, rules=rules)
+
+    def gains(self, labels: Floats, boundaries: Floats | None) -> PatternCore:
+        """See `Core.gains`; boundaries None: every position has one."""
+        # labels first, then the other patterns, which matter where their scores are -inf
+        given, size = self.automaton.patterns, self.n_labels
+        others = [z for z, pattern in enumerate(given) if len(pattern) > 1]
+        singles = {pattern[0]: z for z, pattern in enumerate(given) if len(pattern) == 1}
+        column = np.array([*(singles.get(y, -1) for y in range(size)), *others], np.int64)  # -1: has no scores
+        by_extent = np.where(column >= 0, self.extent[column], True)
+
+        def mask(name: str, columns: Ints) -> Floats | None:
+            found = possible(getattr(self, name))
+            if found is None:
+                return None
+            wide = np.zeros((*found.shape[:-1], len(columns)))
+            has = np.flatnonzero((columns >= 0) & (columns < found.shape[-1]))
+            wide[..., has] = found[..., columns[has]]
+            return wide
+
+        names = ("full", "start", "inside", "end", "by_length")
+        masked = any(possible(getattr(self, name)) is not None for name in names)
+        columns = column if masked and others else column[:size]
+        parts = {name: mask(name, columns) for name in names}
+        # labels are scored by extent here: what forbids their starts moves there
+        starts = mask("starts", column)
+        if starts is not None:
+            ends = np.array([len(p) > 1 and p[-1] == EOS for p in given], np.bool_)
+            read = ~by_extent | ((column >= 0) & ends[column])  # EOS is never part of an extent
+            starts = np.where(read, starts, 0.0)
+            first = np.pad(starts[..., :size], [*[(0, 0)] * (starts.ndim - 1), (0, len(columns) - size)])
+            parts["start"] = first if parts["start"] is None else first + parts["start"]
+        ends_here = np.ones(len(labels)) if boundaries is None else boundaries
+        later = BOUNDARY * (1.0 - ends_here)[:, None]
+        last = (BOUNDARY * ends_here[:, None] - later).repeat(size, 1)
+        for name, values in (("inside", labels + later), ("end", last)):
+            wide = np.pad(values, [(0, 0), (0, len(columns) - size)])
+            before = parts[name]
+            parts[name] = wide if before is None else wide + before
+        extent = by_extent & (np.arange(len(column)) < len(columns))
+        extent[:size] = True
+        return PatternCore(
+            self.offsets,
+            self.known,
+            PatternAutomaton([*((y,) for y in range(size)), *(given[z] for z in others)], size),
+            self.max_length,
+            extent,
+            np.zeros(len(column)) if starts is None else starts,
+            rules=self.rules,
+            **parts,
+        )
 
     def whole(self) -> PatternCore:
         """The same with the extent of every pattern, also of those whose parts are all zero: for gradients."""

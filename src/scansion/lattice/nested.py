@@ -56,6 +56,10 @@ class NestedMarginals:
         self.labels: list[Floats] = answer["labels"]
         self.boundaries: list[Floats] = answer["boundaries"]
 
+    def __repr__(self) -> str:
+        shapes = ", ".join(str(labels.shape) for labels in self.labels)
+        return f"NestedMarginals(labels {shapes}; also boundaries, segments, transit, init, end)"
+
     @cached_property
     def segments(self) -> list[Floats]:
         """(T, M_d, S_d) posterior of each segment, by level."""

@@ -17,7 +17,7 @@ from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
 from scansion.data.knowledge import Knowledge
-from scansion.lattice.cores import Core, Packed
+from scansion.lattice.cores import BOUNDARY, Core, Packed, possible
 from scansion.rules.automata import Automaton
 
 __all__ = ["Level", "NestedCore", "NestedScores", "Persistence"]
@@ -247,6 +247,29 @@ class NestedCore(Core):
             init=cut(self.init, 2),
             end=cut(self.end, 2),
             **shared,
+        )
+
+    def gains(self, labels: list[Floats], boundaries: list[Floats]) -> NestedCore:
+        """See `Core.gains`: right positions of all levels count alike."""
+
+        def level(old: Level, here: Floats, ends: Floats) -> Level:
+            later = BOUNDARY * (1.0 - ends)[:, None]
+            parts = {"inside": here + later, "stop": (BOUNDARY * ends[:, None] - later).repeat(old.size, 1)}
+            masks = {name: possible(getattr(old, name)) for name in ("inside", "start", "stop", "length", "spans")}
+            for name, mask in masks.items():
+                parts[name] = parts[name] + mask if name in parts and mask is not None else parts.get(name, mask)
+            return replace(old, dense=False, **parts)
+
+        def moves(arrays: tuple[Floats, ...]) -> tuple[Floats, ...]:
+            masks = [possible(array) for array in arrays]
+            return tuple(np.zeros_like(a) if m is None else m for a, m in zip(arrays, masks, strict=True))
+
+        return replace(
+            self,
+            levels=tuple(level(*one) for one in zip(self.levels, labels, boundaries, strict=True)),
+            transit=moves(self.transit),
+            init=moves(self.init),
+            end=moves(self.end),
         )
 
     def log_partitions(self, threads: int) -> Floats:

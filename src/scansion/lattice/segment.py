@@ -61,6 +61,10 @@ class SegmentMarginals:
             self.patterns = answer["full"]
             self.segments = answer["segments"]
 
+    def __repr__(self) -> str:
+        shapes = f"labels {self.labels.shape}, boundaries {self.boundaries.shape}"
+        return f"SegmentMarginals({shapes}; also segments, patterns)"
+
     @cached_property
     def patterns(self) -> Floats | SegmentParts:
         """(T, M, P), or parts: the gradient of log Z."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -11,10 +13,14 @@ from scansion import _checks as checks
 from scansion._checks import Ints
 from scansion.data.dataset import gather
 from scansion.models import engines
+from scansion.models.answers import Answers
 from scansion.models.estimator import Problem, cut
 from scansion.models.flat_estimator import FlatEstimator
 from scansion.models.inputs import Inputs
-from scansion.models.parameters import documented, parameter
+from scansion.models.parameters import Algorithm, documented, parameter
+
+if TYPE_CHECKING:
+    from scansion.pycrfsuite import Tagger
 
 __all__ = ["CRF"]
 
@@ -77,11 +83,24 @@ class CRF(FlatEstimator):
         "chains have a kernel of their own.",
     )
 
+    model_filename: str | os.PathLike[str] | None = parameter(
+        None,
+        "path, optional",
+        "A model file of CRFsuite that `fit` writes beside what it does, and that is read where there was no `fit`.",
+    )
+    keep_tempfiles: bool = parameter(
+        False, "bool", "Without effect, for programs written for sklearn-crfsuite: there are no temporary files."
+    )
+
     growth_log_: ClassVar[list[dict[str, Any]]]
     _segments: ClassVar[bool] = False
     _kind: ClassVar[str] = "crf"
 
-    def fit(self: Self, X: Any, y: Any, *, sample_weight: Any = None, X_dev: Any = None, y_dev: Any = None) -> Self:
+    def __post_init__(self) -> None:
+        if isinstance(self.order, str) and self.order in get_args(Algorithm):  # sklearn-crfsuite's first parameter
+            self.algorithm, self.order = self.order, 1
+
+    def fit(self: Self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn the weights; with `grow`, choose the patterns on the way. Parameters as in `Estimator.fit`."""
         assert isinstance(self, CRF)
         if self.grow is None:
@@ -93,7 +112,38 @@ class CRF(FlatEstimator):
             from scansion.models.growth import grow
 
             grow(self, X, y, sample_weight, X_dev, y_dev)
+        if self.model_filename is not None:
+            self.save(self.model_filename, format="crfsuite")
         return self
+
+    @property
+    def _model(self) -> Any:
+        if self.model_filename is not None and not hasattr(self, "model_"):
+            from scansion.models.files import load
+
+            stored = load(self.model_filename)
+            if not isinstance(stored, CRF):
+                raise ValueError(f"model_filename: {self.model_filename} holds a {type(stored).__name__}, not a CRF")
+            self._finish(stored.model_, [], math.nan, stored.message_)
+        return super()._model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_") or (self.model_filename is not None and os.path.exists(self.model_filename))
+
+    @property
+    def num_attributes_(self) -> int:
+        """Number of attributes that have a feature with a weight other than 0."""
+        return len(self.attributes_)
+
+    @property
+    def tagger_(self) -> Tagger:
+        """The model with python-crfsuite's interface."""
+        from scansion.pycrfsuite import Tagger
+
+        self._model  # noqa: B018  (read now, or not fitted)
+        tagger = Tagger()
+        tagger._opened(self)
+        return tagger
 
     def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
         """As of all estimators; the objective uses the engine that was chosen."""
@@ -124,8 +174,10 @@ class CRF(FlatEstimator):
         found = self.ask(inputs, lambda b: [b.best_labels()], constraints, [] if compiled is None else compiled)
         return np.concatenate([np.zeros(0, np.int64), *found])
 
-    def predict(self, X: Any, constraints: Any = None, rules: Any = None) -> list[Any]:
-        """The most probable labels of each sequence.
+    def predict(
+        self, X: Any, constraints: Any = None, rules: Any = None, decode: Literal["viterbi", "marginal"] = "viterbi"
+    ) -> list[Any]:
+        """The best labels of each sequence.
 
         Parameters
         ----------
@@ -135,11 +187,16 @@ class CRF(FlatEstimator):
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
         rules : Rule, text, or sequence of them, optional
             What the answer must keep, in place of the parameter `rules` (an empty list: nothing); see `scansion.rules`.
+        decode : {"viterbi", "marginal"}
+            "viterbi": the most probable labels as a whole. "marginal": those of which most are expected to be right,
+            each judged by its marginal; as a whole they are possible, too. Take it where tokens are counted.
         """
+        if decode != "viterbi":
+            return super().predict(X, constraints, rules, decode)
         inputs = self._inputs(X)
         names = np.empty(self._model.n_labels, object)
         names[:] = self._model.labels  # labels may be tuples, which np.array would spread
-        return cut(names[self._best(inputs, constraints, rules)].tolist(), inputs.data.offsets)
+        return Answers(cut(names[self._best(inputs, constraints, rules)].tolist(), inputs.data.offsets))
 
     def _named(self, config: Any) -> list[Any]:
         labels = self._model.labels

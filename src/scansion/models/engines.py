@@ -33,6 +33,10 @@ def check(engine: Any) -> None:
 
 def resolve(engine: str, model: FlatModel) -> str:
     """The engine that "auto" stands for: the one with fewer operations per position."""
+    if model.bounded and not model.dense:  # Sum-Difference has no transitions that are ruled out
+        if engine == "sum-difference":
+            raise ValueError("engine='sum-difference' takes all transitions: use engine='auto', or transitions='all'")
+        return "automaton"
     if engine != "auto":
         return engine
     if model.dense:

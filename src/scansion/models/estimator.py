@@ -11,29 +11,33 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 from scansion import _checks as checks
 from scansion import model_file
 from scansion._checks import Floats, Ints
-from scansion.data import Knowledge, encode
+from scansion.data import Dataset, Knowledge, encode
 from scansion.features.spans import readable, span_attributes
 from scansion.formats.reading import Reading
-from scansion.models.inputs import Inputs
+from scansion.models.answers import Answers
+from scansion.models.inputs import INTERCEPT, Inputs, columns_of, with_intercept
 from scansion.models.packing import json_value, pack, storable
-from scansion.models.parameters import CheckedSettings, Settings, seed, strengths
+from scansion.models.parameters import CheckedSettings, Settings, Strength, seed, strengths
 from scansion.models.weights import Feature, Level, Model, carry_over
 from scansion.rules.compile import RuleSet, given_rules
-from scansion.rules.expressions import parse
+from scansion.rules.expressions import Rule, parse
 
 if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.display import Page
     from scansion.lattice.base import Lattice
+    from scansion.training.coordinates import Coordinates
     from scansion.training.learn import Development
     from scansion.training.objective import Objective
+    from scansion.training.penalty import Penalty
 
 __all__ = ["Estimator", "NotFittedError", "Problem", "cut", "not_fitted"]
 
@@ -74,6 +78,7 @@ class Estimator(Settings):
     loss_: float
     message_: str
     n_iter_: int
+    n_features_in_: int | None = None  # columns of the arrays in training; None: these were no arrays
     reading_: Reading | None = None  # how files become X and y, where the command trained the model
 
     # ---- what the kinds differ in ------------------------------------------------------------------------------
@@ -82,9 +87,9 @@ class Estimator(Settings):
         """The parameters that choose labels and features, checked."""
         raise NotImplementedError
 
-    def _strength(self, name: str) -> float | Floats:
+    def _strength(self, name: str) -> Strength:
         """c1 or c2, checked."""
-        return strengths(name, getattr(self, name))
+        return strengths(name, self._given(name))
 
     def _named(self, config: Any) -> Any:
         """A configuration with the labels' names."""
@@ -93,6 +98,10 @@ class Estimator(Settings):
     def _answers(self, batch: Any) -> list[Any]:
         """The best configurations of a batch, by name."""
         return [self._named(config) for config in batch.viterbi()[0]]
+
+    def _accurate(self, batch: Any) -> list[Any]:
+        """The configurations of a batch with the most positions expected to be right, by name."""
+        return [self._named(config) for config in batch.most_accurate()[0]]
 
     def score(self, X: Any, y: Any) -> float:
         """Quality of the predictions; higher is better."""
@@ -105,7 +114,7 @@ class Estimator(Settings):
 
     # ---- fit ---------------------------------------------------------------------------------------------------
 
-    def fit(self: Self, X: Any, y: Any, *, sample_weight: Any = None, X_dev: Any = None, y_dev: Any = None) -> Self:
+    def fit(self: Self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None, *, sample_weight: Any = None) -> Self:
         """Learn the weights.
 
         Parameters
@@ -116,11 +125,11 @@ class Estimator(Settings):
         y : iterable
             One target per sequence. An unknown label is None, one of several a set; None in place of a target: nothing
             is known of the sequence, and it contributes nothing.
-        sample_weight : (B,), optional
-            Weight of each sequence, >= 0.
         X_dev, y_dev : optional
             Development data: `score` on them is logged at each iteration; training stops when it has not risen for
             `patience` iterations, and the best weights are kept.
+        sample_weight : (B,), optional
+            Weight of each sequence, >= 0.
 
         Notes
         -----
@@ -133,15 +142,38 @@ class Estimator(Settings):
         settings = self.settings()
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev must be given together")
+        columns = columns_of(X)
         model, objective = self.problem(X, y, sample_weight)
-        settings.c1, settings.c2 = model.by_weight(settings.c1), model.by_weight(settings.c2)
+        penalty, coordinates = self._penalty(model, settings, objective)
         progress = Progress(self.verbose, settings.max_iterations)
-        learnt = learn(objective, model.weights, settings, self._development(model, X_dev, y_dev), progress)
+
+        def learnt_from(weights: Floats) -> Any:
+            development = self._development(model, X_dev, y_dev)
+            return learn(objective, weights, settings, penalty, coordinates, development, progress)
+
+        learnt = learnt_from(model.weights)
         while self.train_with_rules and objective.take(learnt.weights):  # type: ignore[attr-defined]
-            learnt = learn(objective, learnt.weights, settings, self._development(model, X_dev, y_dev), progress)
+            learnt = learnt_from(learnt.weights)
+        if self.train_with_rules:
+            learnt.message += objective.remark()  # type: ignore[attr-defined]
         progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
         self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
+        self.n_features_in_ = columns
         return self
+
+    @staticmethod
+    def _penalty(model: Any, settings: CheckedSettings, objective: Any) -> tuple[Penalty, Coordinates | None]:
+        """What large weights cost, and the coordinates for the optimiser: in units of the features."""
+        from scansion.models.penalties import by_weight, walk
+        from scansion.models.units import units
+        from scansion.training.penalty import Penalty
+
+        coordinates, factor = units(model, objective.inputs)
+        c1, c2 = by_weight(model, settings.c1, 0.0), by_weight(model, settings.c2, 1.0)
+        c2, steps = walk(model, settings.c2, c2)
+        if factor is not None:
+            c1, c2 = c1 * factor, c2 * factor**2
+        return Penalty(c1, c2, steps), coordinates
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked; ValueError says what is wrong with one, also of the others."""
@@ -158,13 +190,16 @@ class Estimator(Settings):
         if old is not None and [level.name for level in old.levels] != list(selection.names):
             raise ValueError(f"warm_start needs the levels of the last fit, {[level.name for level in old.levels]}")
         X = readable(X) if any(selection.functions) else X
+        X = list(X) if hasattr(X, "__next__") else X  # it is looked at more than once
         data = encode(X, None if old is None else old.vocabulary.copy())
         if len(data) == 0:
             raise ValueError("X is empty: there is nothing to learn from")
+        data, columns = self._columns(X, data)
         weight = _sequence_weights(sample_weight, len(data))
         known, labels = selection.encode(y, data.lengths, before, selection.bounds(), extend=True)
+        self._check_labels(labels[-1])
         levels = selection.levels(labels, known, old)
-        inputs = Inputs(data, self._spans(X, selection, levels, frozen=False))
+        inputs = Inputs(data, self._spans(X, selection, levels, frozen=False), columns)
         model = selection.select(inputs, known, levels, data.vocabulary)
         if old is not None:
             carry_over(old, model)
@@ -176,6 +211,26 @@ class Estimator(Settings):
         if self.train_with_rules:
             objective = self._objective_under_rules(model, inputs, known, weight)
         return Problem(model, objective)
+
+    def _check_labels(self, labels: Sequence[Any]) -> None:
+        """Warn of labels that are not what they seem to be."""
+
+    def _columns(self, X: Any, data: Dataset) -> tuple[Dataset, Ints | None]:
+        """The data with an intercept, if it is wanted, and the attributes to standardise."""
+        from scansion.models.units import numeric
+
+        columns = None
+        if self.standardize or (self.standardize is None and _has_arrays(X)):
+            found = np.flatnonzero(numeric(data))
+            columns = found if len(found) else None
+        known = data.vocabulary.index(INTERCEPT) >= 0
+        if known or self.intercept or (self.intercept is None and columns is not None):
+            vocabulary = data.vocabulary
+            if not known:
+                vocabulary = vocabulary.copy()
+                encode([[[INTERCEPT]]], vocabulary)  # numbers it
+            data = with_intercept(data, vocabulary)
+        return data, columns
 
     def _objective_under_rules(self, model: Any, inputs: Inputs, known: Knowledge, weight: Floats | None) -> Any:
         from scansion.rules.training import RestrictedObjective
@@ -224,7 +279,7 @@ class Estimator(Settings):
             probe.model_ = model.weighted(weights)
             return float(probe.score(inputs, targets))
 
-        return Development(score, self.patience)
+        return Development(score, self._given("patience"))
 
     def _finish(self, model: Any, log: list[dict[str, Any]], loss: float, message: str) -> None:
         self.model_ = model
@@ -266,8 +321,13 @@ class Estimator(Settings):
         if isinstance(X, Inputs):
             return X
         model, selection = self._model, self._selection()
+        columns, wanted = columns_of(X) if self.n_features_in_ is not None else None, self.n_features_in_
+        if columns is not None and columns != wanted:
+            raise ValueError(f"X has {columns} columns, but the model was trained on arrays of {wanted}")
         X = readable(X) if any(selection.functions) else X
         data = encode(X, model.vocabulary, frozen=True)
+        if model.vocabulary.index(INTERCEPT) >= 0:
+            data = with_intercept(data, model.vocabulary)
         return Inputs(data, self._spans(X, selection, model.levels, frozen=True))
 
     def _known(self, y: Any, inputs: Inputs, extend: bool = False) -> tuple[Knowledge, list[list[Any]]]:
@@ -328,6 +388,8 @@ class Estimator(Settings):
                 batch = batch.restrict(compiled)
             try:
                 answers.extend(question(batch))
+                if compiled is not None:
+                    _tell_left_out(batch, compiled)
             except ValueError:
                 numbers = np.arange(first, first + len(batch))
                 _check_possible(model, batch, numbers, "constraints" if constraints is not None else "X")
@@ -335,8 +397,10 @@ class Estimator(Settings):
             first += len(batch)
         return answers
 
-    def predict(self, X: Any, constraints: Any = None, rules: Any = None) -> list[Any]:
-        """The most probable configuration of each sequence.
+    def predict(
+        self, X: Any, constraints: Any = None, rules: Any = None, decode: Literal["viterbi", "marginal"] = "viterbi"
+    ) -> list[Any]:
+        """The best configuration of each sequence.
 
         Parameters
         ----------
@@ -346,8 +410,15 @@ class Estimator(Settings):
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
         rules : Rule, text, or sequence of them, optional
             What the answer must keep, in place of the parameter `rules` (an empty list: nothing); see `scansion.rules`.
+        decode : {"viterbi", "marginal"}
+            "viterbi": the most probable configuration. "marginal": the one with the most positions expected to be
+            right, over all levels; it is a possible one too. Take it where every position counts by itself, as in
+            accuracy over tokens or frames, and "viterbi" where segments or whole sequences must be right.
         """
-        return self.ask(X, self._answers, constraints, rules)
+        if decode not in ("viterbi", "marginal"):
+            raise ValueError(f"decode must be 'viterbi' or 'marginal', got {decode!r}")
+        question = self._answers if decode == "viterbi" else self._accurate
+        return Answers(self.ask(X, question, constraints, rules))
 
     def predict_single(self, x: Any, rules: Any = None) -> Any:
         """The most probable configuration of one sequence."""
@@ -429,12 +500,28 @@ class Estimator(Settings):
         lattice: Lattice[Any, Any] = self.lattices([x], rules=rules)[0]
         return lattice
 
+    def broken_rules(self, y: Any, rules: Any = None) -> list[list[Rule]]:
+        """The rules that answers (or complete targets) break, for each sequence; rules as in `predict`."""
+        compiled = self._rule_set(rules)
+        if compiled is None:
+            return [[] for _ in y]
+        numbers = [{label: i for i, label in enumerate(level.labels)} for level in self.levels_]
+
+        def levels(answer: Any) -> list[Any]:
+            if self.segments_:
+                return self.by_level(answer)
+            return [[(t, t + 1, label) for t, label in enumerate(answer)]]
+
+        # of nested models, level 0 is the root
+        return [compiled.broken_by_levels(levels(answer), numbers, self._kind == "hierarchical") for answer in y]
+
     # ---- what was learnt ---------------------------------------------------------------------------------------
 
     @property
     def attributes_(self) -> list[str]:
         """Names of the token attributes that have a feature with a weight other than 0, sorted."""
-        return sorted({row for block, row, _, _ in self._model.named_features() if block.tokens})
+        names = {row for block, row, _, _ in self._model.named_features() if block.tokens}
+        return sorted(names - {INTERCEPT})
 
     @property
     def size_(self) -> int:
@@ -484,20 +571,41 @@ class Estimator(Settings):
         return page
 
     def _repr_html_(self) -> str | None:
-        """A short report for notebooks; nothing before fit, where the plain form serves."""
-        return self.report(top=5)._repr_html_() if self.__sklearn_is_fitted__() else None
+        """A summary for notebooks with the report folded; nothing before fit, where the plain form serves."""
+        if not self.__sklearn_is_fitted__():
+            return None
+        from scansion.display.notebook import estimator_html
+
+        return estimator_html(self)
 
     # ---- files -------------------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file: safetensors with JSON metadata (docs/model-file.md), without weights of 0.
+    def save(self, path: str | os.PathLike[str], format: Literal["scansion", "crfsuite"] = "scansion") -> None:
+        """Write the model to a file, without weights of 0.
 
-        Parameters that JSON does not hold, functions above all, are left out; see `scansion.load`.
+        Parameters
+        ----------
+        path : str or path
+        format : {"scansion", "crfsuite"}
+            "scansion": safetensors with JSON metadata (docs/model-file.md); parameters that JSON does not hold,
+            functions above all, are left out; see `scansion.load`. "crfsuite": a model that CRFsuite and
+            python-crfsuite read, of labels and features alone; ValueError unless the model is a `CRF` of first order.
         """
+        if format not in ("scansion", "crfsuite"):
+            raise ValueError(f"format must be 'scansion' or 'crfsuite', got {format!r}")
+        if format == "crfsuite":
+            from scansion.models.foreign import crfsuite
+
+            if self.rules is not None:
+                raise ValueError("CRFsuite's files hold no rules: set rules=None to save the model without them")
+            crfsuite.write(self._model, path)
+            return
         arrays, metadata = pack(self._model)
         metadata["parameters"] = {k: json_value(v) for k, v in self.get_params().items() if storable(v)}
         metadata["loss"] = self.loss_ if math.isfinite(self.loss_) else None
         metadata["message"] = self.message_
+        if self.n_features_in_ is not None:
+            metadata["columns"] = self.n_features_in_
         if self.reading_ is not None:
             metadata["reading"] = self.reading_.to_json()
         model_file.write(path, self._kind, metadata, arrays)
@@ -514,6 +622,10 @@ class Estimator(Settings):
         value = loss if isinstance(loss, float) else math.nan
         estimator._finish(model, [], value, str(message))
         estimator.reading_ = _stored_reading(stored)
+        columns = stored.metadata.get("columns")
+        if columns is not None and (type(columns) is not int or columns < 0):
+            raise model_file.ModelFileError(f"the model file says {columns!r} columns, which is no number of them")
+        estimator.n_features_in_ = columns
         return estimator
 
     # ---- scikit-learn ------------------------------------------------------------------------------------------
@@ -536,6 +648,25 @@ class Estimator(Settings):
         return hasattr(self, "model_")
 
 
+def _tell_left_out(batch: Any, rules: RuleSet) -> None:
+    """Warn if sums left out more of the rules than they should."""
+    found = batch._core.left_out_so_far
+    if found is not None and (found > rules.tolerance).any():
+        warnings.warn(
+            f"{int((found > rules.tolerance).sum())} sequences break rules that sums had to leave out, with a "
+            f"probability of up to {found.max():.2g}: probabilities are off by at most twice that",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def _has_arrays(X: Any) -> bool:
+    """Whether sequences are given as arrays of numbers, or sparse ones."""
+    if isinstance(X, Dataset):
+        return False
+    return any((isinstance(x, np.ndarray) and x.ndim == 2) or hasattr(x, "tocsr") for x in X)
+
+
 def _check_possible(model: Any, batch: Any, numbers: Ints, name: str) -> None:
     """Raise if nothing is possible for a sequence; numbers (B,) of the sequences in what has this name."""
     core = batch._core
@@ -553,8 +684,10 @@ def _stored_rules(parameters: dict[str, Any]) -> dict[str, Any]:
     if told is None:
         return {}
     try:
+        if not isinstance(told, (str, list)):
+            raise ValueError(f"they are of type {type(told).__name__}")
         return {"rules": parse(told) if isinstance(told, str) else [parse(one) for one in told]}
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise model_file.ModelFileError(f"the model file has rules that cannot be read: {error}") from error
 
 

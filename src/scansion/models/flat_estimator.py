@@ -10,6 +10,7 @@ from scansion import model_file
 from scansion.data import Trajectory
 from scansion.models.estimator import Estimator, cut
 from scansion.models.flat_model import FlatModel, unpacked
+from scansion.models.inputs import INTERCEPT
 from scansion.models.packing import unpack
 from scansion.models.parameters import parameter
 
@@ -42,6 +43,12 @@ class FlatEstimator(Estimator):
         None,
         "sequence of label tuples, optional",
         "The label patterns to follow in place of those seen; `BOS` allowed first, `EOS` last.",
+    )
+    transitions: Any = parameter(
+        "all",
+        '"all", "seen", or sequence of label pairs',
+        'Which labels may follow each other, begin and end a sequence at all: "all"; those "seen" in training; or the '
+        "pairs given, among them ``(BOS, label)`` and ``(label, EOS)`` (if there are none of these, every label may).",
     )
     attribute_orders: Mapping[str, Any] | None = parameter(
         None,
@@ -167,8 +174,16 @@ class FlatEstimator(Estimator):
         return {
             (model.feature_name(block.part, name), shown(pattern)): w
             for block, name, pattern, w in model.named_features()
-            if not block.always and wanted(pattern)
+            if not block.always and name != INTERCEPT and wanted(pattern)
         }
+
+    @property
+    def intercepts_(self) -> dict[Any, float]:
+        """Label -> weight that it has at every token, where there are such weights (`intercept`)."""
+        model = self._model
+        plain = "inside" if model.segments else "start"
+        found = ((block.part, name, pattern, w) for block, name, pattern, w in model.named_features())
+        return {p[0]: w for part, name, p, w in found if name == INTERCEPT and part == plain and len(p) == 1}
 
     def strongest_features(self, top: int = 20) -> dict[Any, tuple[list[tuple[str, float]], list[tuple[str, float]]]]:
         """Label -> its `top` strongest attributes for it, and against it, as (name, weight), strongest first.

@@ -48,16 +48,26 @@ class FlatModel(Model):
         Segments (SemiCRF) or single positions (CRF).
     n_forbidden : int
         The last so many patterns must not occur, and have no features.
+    first, last : bool (L,), or None
+        The labels that may begin and end a sequence; None: all.
     """
 
     patterns: tuple[Pattern, ...] = ()
     segments: bool = False
     n_forbidden: int = 0
+    first: Bools | None = None
+    last: Bools | None = None
 
-    no_configuration = (
-        "leaves no segmentation: none gets beyond position {furthest} without a segment that repeats the label before "
-        "it, or is longer than its label allows (repeats, max_length)"
-    )
+    @property
+    def no_configuration(self) -> str:
+        """What to say of a sequence that leaves none."""
+        if not self.segments:
+            return "leaves no labels: beyond position {furthest} every one is forbidden to follow (transitions)"
+        return (
+            "leaves no segmentation: none gets beyond position {furthest} without a segment that repeats the label "
+            "before it, may not follow it, or is longer or shorter than its label allows (repeats, transitions, "
+            "max_length, min_length)"
+        )
 
     whole_parts = ("length",)  # of which the native code takes every feature
 
@@ -87,7 +97,8 @@ class FlatModel(Model):
     @property
     def bounded(self) -> bool:
         """Whether the model excludes configurations, so that what is known of a sequence may be impossible."""
-        return self.n_forbidden > 0 or self.level.limits is not None
+        bounds = self.first, self.last, self.level.limits, self.level.shortest
+        return self.n_forbidden > 0 or any(bound is not None for bound in bounds)
 
     @property
     def n_bias(self) -> int:
@@ -119,13 +130,6 @@ class FlatModel(Model):
         """(W,) the order of each feature: length of its label pattern minus one (BOS and EOS counted)."""
         length = np.array([len(p) - 1 for p in self.patterns], np.int64)
         return np.concatenate([np.zeros(0, np.int64), *(length[block.columns] for block in self.blocks)])
-
-    def by_weight(self, strength: float | Floats) -> float | Floats:
-        """A strength for all weights, or one for each: of several, one per order, the last goes on."""
-        if isinstance(strength, float):
-            return strength
-        each: Floats = strength[np.minimum(self.orders(), len(strength) - 1)]
-        return each
 
     @property
     def automaton(self) -> PatternAutomaton:
@@ -209,13 +213,13 @@ class FlatModel(Model):
             self.varying,
             self.n_weights,
         )
-        if self.segments:
-            forbidden = np.zeros(len(self.patterns), np.uint8)
-            forbidden[len(self.patterns) - self.n_forbidden :] = 1
-            native.set_limits(self.level.limits, forbidden)
+        forbidden = np.zeros(len(self.patterns), np.uint8)
+        forbidden[len(self.patterns) - self.n_forbidden :] = 1
+        ends = (None if mask is None else mask.astype(np.uint8) for mask in (self.first, self.last))
+        native.set_bounds(self.level.limits, self.level.shortest, forbidden if self.n_forbidden else None, *ends)
         for block, where in self.parts():
             if block.part == "length" and len(block):
-                native.set_lengths(self.level.basis, where.start)
+                native.set_lengths(self.level.basis, block.rows, block.columns, where.start)
             elif not block.always and len(block):
                 part = len(PARTS) if block.part == "span" else PARTS.index(block.part)
                 native.set_features(part, block.rows, block.columns, where.start)
@@ -245,8 +249,8 @@ class FlatModel(Model):
             chain: ChainBatch = ChainBatch._of(DenseCore(data.offsets, nothing, start, pairs, None, None), n_jobs)
             return chain
         inside = np.zeros((n, columns)) if self.max_length > 1 or self._has("inside", "inner") else None
-        end = np.zeros((n, columns)) if self._has("end") else None
-        timed = self._has("length") or self.level.limits is not None
+        end = np.zeros((n, columns)) if self._has("end") or self.last is not None else None
+        timed = self._has("length") or self.level.limits is not None or self.level.shortest is not None
         by_length = np.zeros((self.max_length, columns)) if timed else None
         full = None
         if self._has("span") and inputs.spans[0] is not None:
@@ -333,6 +337,7 @@ class FlatModel(Model):
             "patterns.symbols": np.array([y for p in longer for y in p], np.int32),
             "patterns.offsets": np.concatenate([[0], np.cumsum([len(p) for p in longer])]).astype(np.int64),
         }
+        arrays.update((name, mask) for name in ("first", "last") if (mask := getattr(self, name)) is not None)
         return arrays, {"segments": self.segments, "n_forbidden": self.n_forbidden}
 
     def block_kinds(self) -> set[tuple[str, bool]]:
@@ -346,8 +351,6 @@ class FlatModel(Model):
         last = len(self.patterns) - self.n_forbidden
         if block.always and not ((block.columns >= self.n_labels) & (block.columns < last)).all():
             raise ValueError("an always-on feature is of a single label, or of a pattern that must not occur")
-        if block.part == "length" and len(block) != self.n_rows(block) * self.n_labels:
-            raise ValueError("its length features are not those of all labels")
 
     # ---- objectives --------------------------------------------------------------------------------------------
 
@@ -379,7 +382,7 @@ class FlatModel(Model):
         native = _core.FlatObjective(self.native if rules is None else self._native(rules), inputs.native, *arrays)
         if known.trajectories is not None:
             native.set_trajectories(*known.trajectories, not self.segments)
-        return NativeObjective(native, np.flatnonzero(known.known))
+        return NativeObjective(native, np.flatnonzero(known.known), inputs, known)
 
     def warn_of_symmetry(self, known: Knowledge) -> None:
         """Nothing to warn of: labels that y does not tell are none of the model's."""
@@ -399,16 +402,18 @@ def unpacked(segments: bool, contents: Contents, levels: list[Level], vocabulary
     level, n, longest = levels[0], levels[0].size, levels[0].max_length
     if contents.metadata["segments"] is not segments:
         raise ValueError("segments do not go with its kind")
-    segmental = longest > 1 or len(level.basis) or len(level.span_vocabulary) or level.limits is not None
+    bounded = level.limits is not None or level.shortest is not None
+    segmental = longest > 1 or len(level.basis) or len(level.span_vocabulary) or bounded
     if not segments and segmental:
         raise ValueError("it has features of segments, but its kind has no segments")
     symbols = contents.integers("patterns.symbols", EOS, n - 1).tolist()
     cuts = checks.offsets(contents.array("patterns.offsets"), len(symbols), "patterns.symbols").tolist()
     longer = tuple(tuple(symbols[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True))
     forbidden = checks.count("n_forbidden", contents.metadata["n_forbidden"], 0)
-    if forbidden > (len(longer) if segments else 0):
+    if forbidden > len(longer):
         raise ValueError(f"{forbidden} of {len(longer)} patterns are forbidden")
     patterns = tuple((y,) for y in range(n)) + longer
-    model = FlatModel(levels, vocabulary, patterns=patterns, segments=segments, n_forbidden=forbidden)
+    ends = (contents.mask(name, (n,)) if name in contents.arrays else None for name in ("first", "last"))
+    model = FlatModel(levels, vocabulary, [], np.zeros(0), {}, patterns, segments, forbidden, *ends)
     model.automaton  # noqa: B018  (built now: patterns that are wrong are found here)
     return model

@@ -15,6 +15,7 @@ feature induction for CRFs: McCallum 2003.)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,10 @@ import numpy as np
 from scansion import _checks as checks
 from scansion.data import Dataset, encode
 from scansion.models.flat_model import FlatModel
+from scansion.models.parameters import strengths
+from scansion.models.penalties import by_weight
 from scansion.models.select_flat import seen_patterns
+from scansion.training.convergence import ConvergenceWarning
 
 if TYPE_CHECKING:
     from scansion.models.crf import CRF
@@ -64,7 +68,9 @@ def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -
     budget = plan["budget"]
     while True:
         probe = _with(crf, chosen, model, max_iterations=plan["iterations"])
-        probe.fit(data, y, sample_weight=sample_weight)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # some iterations are all that a round is to have
+            probe.fit(data, y, sample_weight=sample_weight)
         model = probe.model_
         dev = None if X_dev is None else probe.score(X_dev, y_dev)
         log.append({"round": len(log), "added": added, "patterns": len(chosen), "loss": probe.loss_, "dev_score": dev})
@@ -106,12 +112,12 @@ def _gains(probe: CRF, data: Dataset, y: Any, sample_weight: Any, candidates: li
     objective.log_loss(model.weights, gradient, checks.jobs(probe.n_jobs))
     observed = _observed(set(candidates), y, sample_weight)
     number = {model.pattern_name(z): z for z in range(model.n_labels, model.n_labels + model.n_bias)}
-    c2 = np.atleast_1d(np.asarray(probe.c2, np.float64))
+    c2 = np.broadcast_to(by_weight(model, strengths("c2", probe.c2), 1.0), model.n_weights)
     gains = {}
     for p in candidates:
         g = float(gradient[number[p] - model.n_labels])
         expected = max(g + observed.get(p, 0.0), 0.0)
-        strength = float(c2[min(len(p) - 1, len(c2) - 1)])
+        strength = float(c2[number[p] - model.n_labels])
         gains[p] = g * g / (2.0 * (expected + 2.0 * strength) + 1e-12)
     return gains
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion import model_file
-from scansion._checks import Floats, Ints
+from scansion._checks import Ints
 from scansion.models.estimator import Estimator, Problem, cut
+from scansion.models.inputs import INTERCEPT
 from scansion.models.nested_model import CLIQUES, NestedModel, unpacked
 from scansion.models.packing import unpack
-from scansion.models.parameters import CheckedSettings, documented, parameter, strengths
+from scansion.models.parameters import GROUPS, CheckedSettings, Strength, documented, parameter, strengths
 from scansion.models.select_nested import NestedSelection, by_level
 from scansion.segments import ByLevel, Segment
 
@@ -120,13 +121,16 @@ levels_, size_
         "``f(x, start, stop) -> dict`` (or list of strings) for each span of at most `max_length` tokens; see "
         "`scansion.features`. Not stored in model files: set it again after loading.",
     )
-    c1: float | Mapping[str, float] = parameter(
+    c1: float | Mapping[str, Any] = parameter(
         0.0,
-        "float, or dict level -> float",
-        "Strength of the penalty ``c1 |w|_1``, which makes weights 0.",
+        "float, or dict group or level -> float",
+        "Strength of the penalty ``c1 |w|_1``, which makes weights 0; groups as in `c2`.",
     )
-    c2: float | Mapping[str, float] = parameter(
-        1.0, "float, or dict level -> float", "Strength of the penalty ``c2 |w|^2``."
+    c2: float | Mapping[str, Any] = parameter(
+        1.0,
+        "float, or dict group or level -> float",
+        'Strength of the penalty ``c2 |w|^2``, by level or by group as in `CRF` ("transitions" are all cliques of more '
+        "than one label); a level may have groups of its own in a dict.",
     )
     min_freq: float = parameter(
         0.0, "float", "Features of attributes whose summed values in training are below it are left out."
@@ -150,14 +154,14 @@ levels_, size_
     def _selection(self) -> NestedSelection:
         return NestedSelection.checked(self)
 
-    def _strength(self, name: str) -> float | Floats:
-        values = by_level(self._selection().names, name, getattr(self, name), 0.0 if name == "c1" else 1.0)
-        for value in values:
-            if not isinstance(strengths(name, value), float):
-                raise ValueError(f"{name} must be a number >= 0, or a dict level -> number, got {value!r}")
-        if len(set(values)) == 1:
-            return float(values[0])
-        return np.array(values, np.float64)
+    def _strength(self, name: str) -> Strength:
+        value = self._given(name)
+        found = strengths(name, value)
+        if isinstance(found, np.ndarray):
+            raise ValueError(f"{name} must be a number >= 0, or a dict level -> number (or groups), got {value!r}")
+        if isinstance(found, dict):
+            by_level(self._selection().names, name, {k: v for k, v in found.items() if k not in ("", *GROUPS)})
+        return found
 
     def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
         """As of all estimators; the objective takes `batch_size` sequences at a time in passes over them."""
@@ -302,7 +306,7 @@ levels_, size_
         return {
             (model.levels[block.level].name, model.feature_name(block.part, row), column[0]): w
             for block, row, column, w in model.named_features()
-            if block.part not in CLIQUES
+            if block.part not in CLIQUES and row != INTERCEPT
         }
 
     def _cliques(self, part: str) -> dict[tuple[Any, ...], float]:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scansion import _core
-from scansion._checks import Bools, Floats
+from scansion._checks import Bools, Floats, Ints
 from scansion.data import Knowledge, Vocabulary, level_names
 from scansion.lattice.nested import NestedBatch, Persistence
 from scansion.models.inputs import Inputs
@@ -168,7 +168,7 @@ class NestedModel(Model):
             for one, level in zip(known.levels, self.levels, strict=True)
         ]
         native = _core.NestedObjective(self.native, inputs.native, labels, ends, allowed, status, weight)
-        return NativeObjective(native, np.flatnonzero(known.known))
+        return NativeObjective(native, np.flatnonzero(known.known), inputs, known)
 
     def warn_of_symmetry(self, known: Knowledge) -> None:
         """Warn of labels that nothing tells apart: weights that start equal stay equal."""
@@ -260,11 +260,10 @@ class NestedModel(Model):
         """An attribute's name with the part of the segment that it is read from."""
         return name if part in ("inside", "length", *CLIQUES) else f"{part}:{name}"
 
-    def by_weight(self, strength: float | Floats) -> float | Floats:
-        """A strength for all weights, or one for each: of several, one per level."""
-        if isinstance(strength, float):
-            return strength
-        return np.concatenate([np.zeros(0), *(np.full(len(block), strength[block.level]) for block in self.blocks)])
+    def orders(self) -> Ints:
+        """(W,) the order of each feature: 1 of transitions, 0 of others."""
+        sizes = [np.full(len(block), block.part == "transition", np.int64) for block in self.blocks]
+        return np.concatenate([np.zeros(0, np.int64), *sizes])
 
     # ---- files -------------------------------------------------------------------------------------------------
 

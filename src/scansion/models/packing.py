@@ -18,6 +18,7 @@ from scansion.data import Vocabulary
 from scansion.model_file import ModelFile, ModelFileError
 from scansion.models.weights import Block, Level, row_offsets
 from scansion.rules.expressions import Rule
+from scansion.rules.learn import Proposal
 
 __all__ = ["json_value", "pack", "storable", "unpack"]
 
@@ -28,7 +29,7 @@ def storable(value: Any) -> bool:
     """Whether a parameter can stand in a file."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
-    if isinstance(value, Rule):
+    if isinstance(value, (Rule, Proposal)):
         return True
     if isinstance(value, (list, tuple)):
         return all(storable(v) for v in value)
@@ -41,7 +42,7 @@ def json_value(value: Any) -> Any:
     """The same in JSON's types: lists in place of tuples and arrays, text in place of rules."""
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
-    if isinstance(value, Rule):
+    if isinstance(value, (Rule, Proposal)):
         return str(value)
     if isinstance(value, (list, tuple)):
         return [json_value(v) for v in value]
@@ -69,7 +70,7 @@ def pack(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         text, offsets = level.span_vocabulary.subset(spans[k]).to_arrays()
         arrays[f"{k}.spans.text"], arrays[f"{k}.spans.offsets"] = text, offsets
         arrays[f"{k}.basis"] = level.basis
-        for name in ("limits", "length_counts"):
+        for name in ("limits", "shortest", "length_counts"):
             if getattr(level, name) is not None:
                 arrays[f"{k}.{name}"] = getattr(level, name)
     for i, (block, row, columns, _) in enumerate(kept):
@@ -197,10 +198,11 @@ def _level(contents: Contents, described: Any, k: int) -> Level:
     if longest is None and len(spans):
         raise ValueError(f"level {k} has features of spans, but no longest segment")
     level = Level(described["name"], labels, longest, basis, names, spans)
-    if f"{k}.limits" in contents.arrays:
-        limits = contents.integers(f"{k}.limits", 1, 1 if longest is None else longest)
-        checks.check_shape("limits", limits, (len(labels),))
-        level.limits = limits.astype(np.int32)
+    for name in ("limits", "shortest"):
+        if f"{k}.{name}" in contents.arrays:
+            bounds = contents.integers(f"{k}.{name}", 1, 1 if longest is None else longest)
+            checks.check_shape(name, bounds, (len(labels),))
+            setattr(level, name, bounds.astype(np.int32))
     if f"{k}.length_counts" in contents.arrays:
         counts = contents.array(f"{k}.length_counts")
         checks.check_shape("length_counts", counts, (len(labels), "M" if longest is None else longest))

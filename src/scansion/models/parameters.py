@@ -20,12 +20,31 @@ from scansion._checks import Floats
 if TYPE_CHECKING:
     from scansion.training.optimizers import LineSearch
 
-__all__ = ["Algorithm", "Parameters", "CheckedSettings", "Settings", "documented", "parameter", "seed", "strengths"]
+__all__ = [
+    "GROUPS",
+    "Algorithm",
+    "CheckedSettings",
+    "Parameters",
+    "Settings",
+    "Strength",
+    "documented",
+    "parameter",
+    "seed",
+    "strengths",
+]
 
-Algorithm = Literal["lbfgs", "l2sgd", "asgd", "mm", "ap", "pa"]
+Algorithm = Literal["lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow"]
+Strength = float | Floats | dict[str, Any]
+GROUPS = ("transitions", "patterns", "lengths", "spans", "intercepts")  # of features, in c1 and c2
 
 Self = TypeVar("Self")
 Class = TypeVar("Class", bound=type)
+
+# what None stands for, by algorithm ("": the others); CRFsuite's, where it has the algorithm
+_DEFAULTS = {
+    "epsilon": {"lbfgs": 1e-5, "": 0.0},
+    "delta": {"l2sgd": 1e-6, "": 1e-5},
+}
 
 _PLACE = "{parameters}"
 _WIDTH = 108
@@ -73,6 +92,11 @@ class Parameters:
     def _parameter_names(cls) -> list[str]:
         return [field.name for field in _fields(cls)]
 
+    def _given(self, name: str) -> Any:
+        """A parameter; None stands for its default, as in sklearn-crfsuite."""
+        value = getattr(self, name)
+        return type(self).__dataclass_fields__[name].default if value is None else value  # type: ignore[attr-defined]
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters given to the constructor."""
         return {name: getattr(self, name) for name in self._parameter_names()}
@@ -108,37 +132,57 @@ class Settings(Parameters):
     _: KW_ONLY
     algorithm: Algorithm = parameter(
         "lbfgs",
-        '{"lbfgs", "l2sgd", "asgd", "mm", "ap", "pa"}',
+        '{"lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow"}',
         "L-BFGS (OWL-QN with c1 > 0), stochastic gradient, the same averaged, max-margin, averaged perceptron, "
-        "passive-aggressive.",
+        "passive-aggressive, adaptive regularisation of weights.",
     )
     c1: float | Sequence[float] | Floats | Mapping[str, float] = parameter(
         0.0,
-        "float, or sequence of float",
-        "Strength of the penalty ``c1 |w|_1``, which makes weights 0; a sequence gives one per order (the last "
-        "goes on).",
+        "float, sequence of float, or dict group -> float",
+        "Strength of the penalty ``c1 |w|_1``, which makes weights 0; sequences and groups as in `c2`.",
     )
     c2: float | Sequence[float] | Floats | Mapping[str, float] = parameter(
         1.0,
-        "float, or sequence of float",
-        "Strength of the penalty ``c2 |w|^2``; a sequence gives one per order (the last goes on).",
+        "float, sequence of float, or dict group -> float",
+        "Strength of the penalty ``c2 |w|^2``; a sequence gives one per order (the last goes on). Groups are "
+        '"transitions", "patterns" (of three labels or more), "lengths", "spans", "intercepts", and prefixes of '
+        'attributes, of which the longest wins; "" is all the rest, which has the default unless given. Intercepts '
+        "have none unless they are named. Where lengths are named, neighbouring ranges are to have similar weights, "
+        "``c2 (w_i - w_j)^2``, and small ones only by a tenth of that.",
+    )
+    intercept: bool | None = parameter(
+        None,
+        "bool, optional",
+        "Whether every label has a weight at every token, of which there is no penalty. None: if there are columns "
+        "that are standardised.",
+    )
+    standardize: bool | None = parameter(
+        None,
+        "bool, optional",
+        "Whether the penalty is on weights of numbers less their mean, divided by their standard deviation, so that "
+        "it does not depend on their units; the weights of the model are those of the numbers as they are. True: all "
+        "attributes that have other values than 0 and 1; None: those of them that are columns of arrays.",
     )
     max_iterations: int | None = parameter(
         None,
         "int or None",
         "Iterations, or passes over the data; None: until converged (at most 1000 passes of l2sgd, asgd, mm, 100 "
-        "of ap and pa).",
+        "of ap, pa and arow).",
     )
     num_memories: int = parameter(6, "int", "Steps that L-BFGS remembers to estimate the curvature.")
-    epsilon: float = parameter(
-        1e-5,
-        "float",
-        "lbfgs stops when the norm of the gradient is below so many times that of the weights (at least 1); ap and "
-        "pa when the loss of a pass is below so much per sequence.",
+    epsilon: float | None = parameter(
+        None,
+        "float, optional",
+        "lbfgs stops when the norm of the gradient is below so many times that of the weights (at least 1), 1e-5 "
+        "unless given; ap, pa and arow when the loss of a pass is below so much per sequence, 0 unless given: ap and "
+        "pa make all passes, arow stops when there are no mistakes.",
     )
     period: int = parameter(10, "int", "Iterations (passes) over which `delta` is measured; 0: it is not.")
-    delta: float = parameter(
-        1e-5, "float", "lbfgs, l2sgd, asgd and mm stop when `period` iterations lower the loss by less, relative to it."
+    delta: float | None = parameter(
+        None,
+        "float, optional",
+        "lbfgs, l2sgd, asgd and mm stop when `period` iterations lower the loss by less, relative to it; 1e-5 unless "
+        "given, 1e-6 for l2sgd.",
     )
     linesearch: LineSearch = parameter(
         "MoreThuente",
@@ -170,6 +214,8 @@ class Settings(Parameters):
         "Of passive-aggressive: the margin is the square root of the number of wrong labels; False: it is 1.",
     )
     averaging: bool = parameter(True, "bool", "Of passive-aggressive: the weights are the mean of those along the way.")
+    variance: float = parameter(1.0, "float", "Of arow: variance of each weight before training.")
+    gamma: float = parameter(1.0, "float", "Of arow: how slowly variances fall, > 0.")
     n_jobs: int | None = parameter(1, "int", "Threads, -1 for all processors; results do not depend on it.")
     random_state: Any = parameter(
         None, "int, numpy Generator or RandomState, optional", "Seed of the stochastic algorithms and of `sample`."
@@ -189,35 +235,38 @@ class Settings(Parameters):
         False, "bool", "Learn under `rules`: the likelihood is that among what keeps them, and y must keep them."
     )
 
-    def checked(self, c1: float | Floats, c2: float | Floats) -> CheckedSettings:
+    def checked(self, c1: Strength, c2: Strength) -> CheckedSettings:
         """The same as the algorithms take it; ValueError says what is wrong with it. c1, c2: checked strengths."""
-        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(Settings)}
+        given = {field.name: self._given(field.name) for field in dataclasses.fields(Settings)}
         given["n_jobs"] = checks.jobs(self.n_jobs)
         if self.max_iterations is not None:
             # 0 means no limit, as in CRFsuite
             given["max_iterations"] = checks.count("max_iterations", self.max_iterations, 0) or None
         from scansion.training.optimizers import LineSearch
 
-        _one_of("algorithm", self.algorithm, get_args(Algorithm))
-        _one_of("linesearch", self.linesearch, get_args(LineSearch))
-        _one_of("pa_type", self.pa_type, (0, 1, 2))
+        algorithm = given["algorithm"]
+        _one_of("algorithm", algorithm, get_args(Algorithm))
+        for name, value in _DEFAULTS.items():
+            given[name] = value.get(algorithm, value[""]) if given[name] is None else given[name]
+        _one_of("linesearch", given["linesearch"], get_args(LineSearch))
+        _one_of("pa_type", given["pa_type"], (0, 1, 2))
         for name in ("num_memories", "max_linesearch", "calibration_samples", "calibration_candidates", "patience"):
-            checks.count(name, getattr(self, name), 1)
+            checks.count(name, given[name], 1)
         for name in ("period", "calibration_max_trials"):
-            checks.count(name, getattr(self, name), 0)
+            checks.count(name, given[name], 0)
         for name in ("epsilon", "delta"):
-            _number(name, getattr(self, name), ">= 0", lambda x: x >= 0)
-        for name in ("calibration_eta", "c"):
-            _number(name, getattr(self, name), "> 0", lambda x: x > 0)
-        _number("calibration_rate", self.calibration_rate, "> 1", lambda x: x > 1)
-        low, high = np.min(c2), np.max(c2)
-        if self.algorithm in ("l2sgd", "asgd", "mm"):
-            if low <= 0.0:
-                raise ValueError(f"algorithm={self.algorithm!r} needs c2 > 0, which sets its learning rate; got {low}")
-            if low != high:
-                raise ValueError(f"algorithm={self.algorithm!r} takes one c2 for all orders, got several; use 'lbfgs'")
-        if self.algorithm != "lbfgs" and np.max(c1) > 0.0:
-            raise ValueError(f"algorithm={self.algorithm!r} has no L1 penalty: set c1=0, or use 'lbfgs'")
+            _number(name, given[name], ">= 0", lambda x: x >= 0)
+        for name in ("calibration_eta", "c", "variance", "gamma"):
+            _number(name, given[name], "> 0", lambda x: x > 0)
+        _number("calibration_rate", given["calibration_rate"], "> 1", lambda x: x > 1)
+        for name in ("intercept", "standardize"):
+            if given[name] not in (None, True, False):
+                raise ValueError(f"{name} must be True, False or None, got {given[name]!r}")
+        high = max(_numbers(c2, 1.0))
+        if algorithm in ("l2sgd", "asgd", "mm") and high <= 0.0:
+            raise ValueError(f"algorithm={algorithm!r} needs c2 > 0, which sets its learning rate; got {high}")
+        if algorithm != "lbfgs" and max(_numbers(c1, 0.0)) > 0.0:
+            raise ValueError(f"algorithm={algorithm!r} has no L1 penalty: set c1=0, or use 'lbfgs'")
         given.update(c1=c1, c2=c2, random_state=seed(self.random_state))
         return CheckedSettings(**given)
 
@@ -227,20 +276,39 @@ class CheckedSettings(Settings):
     """The parameters as the algorithms take them; `max_iterations` is None where there is no limit."""
 
     _: KW_ONLY
-    c1: float | Floats = 0.0  # one strength for all weights, or one for each
-    c2: float | Floats = 1.0
+    c1: Strength = 0.0  # one strength for all weights, one for each order, or for each group
+    c2: Strength = 1.0
+    epsilon: float = 1e-5
+    delta: float = 1e-5
     n_jobs: int = 1  # threads
     random_state: int = 0  # the seed
 
 
-def strengths(name: str, value: Any) -> float | Floats:
-    """c1 or c2: a number >= 0, or an array of one for each order."""
+def strengths(name: str, value: Any) -> Strength:
+    """c1 or c2: a number >= 0, an array of one for each order, or a dict of one for each group."""
+    if isinstance(value, Mapping):
+        for group, one in value.items():
+            if not isinstance(group, str):
+                raise ValueError(f"{name} must have names of groups or prefixes of attributes as keys, got {group!r}")
+            if not isinstance(one, Mapping) and not (checks.is_number(one) and one >= 0):
+                raise ValueError(f"{name} must be a number >= 0 for each group, got {one!r} for {group!r}")
+        return {g: strengths(f"{name}[{g!r}]", v) if isinstance(v, Mapping) else float(v) for g, v in value.items()}
     values = value.tolist() if isinstance(value, np.ndarray) else value
     several = isinstance(values, Sequence) and not isinstance(values, str)
     given = list(values) if several else [values]
     if not given or not all(checks.is_number(v) and v >= 0 for v in given):
-        raise ValueError(f"{name} must be a number >= 0, or one for each order, got {value!r}")
+        raise ValueError(
+            f"{name} must be a number >= 0, or one for each order, got {value!r} (or give a dict of groups)"
+        )
     return np.array(given, np.float64) if several else float(given[0])
+
+
+def _numbers(strength: Strength, default: float) -> list[float]:
+    """All strengths that are given, of dicts at any depth; the default where these leave some open."""
+    if isinstance(strength, dict):
+        given = [number for one in strength.values() for number in _numbers(one, default)]
+        return given if "" in strength else [*given, default]
+    return [float(number) for number in np.atleast_1d(strength)]
 
 
 def seed(random_state: Any) -> int:

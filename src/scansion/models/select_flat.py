@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from scansion import _checks as checks
 from scansion import _core
-from scansion._checks import Ints
+from scansion._checks import Bools, Ints
 from scansion.data import Knowledge, Known, Vocabulary, encode_labels, encode_segments
-from scansion.features.lengths import length_basis
+from scansion.features.lengths import check_lengths, label_lengths
 from scansion.features.spans import functions
 from scansion.lattice.patterns import BOS, EOS, Pattern
 from scansion.models.flat_model import PARTS, FlatModel
 from scansion.models.inputs import Inputs
-from scansion.models.trajectories import label_candidates, passed_patterns
+from scansion.models.trajectories import label_candidates, passed_patterns, paths
 from scansion.models.weights import Block, Level, row_offsets
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ __all__ = ["FlatSelection", "by_prefix", "parsed", "seen_patterns"]
 
 Bits = npt.NDArray[np.uint32]
 Table = tuple[Ints, npt.NDArray[np.int32]]
+Numbers = npt.NDArray[np.int32]
 _MAX_ORDER = 31  # orders of attributes are bits of a uint32
+_FEW = 10  # a label of which so many segments were seen has twice the slack
+_MANY = 10  # neighbouring segments per label, none of which repeats its label, that say it never does
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,10 @@ class FlatSelection:
     all_possible_transitions: bool
     attribute_orders: Mapping[str, int]  # prefix -> bits
     attribute_parts: Mapping[str, int]  # prefix -> bits
-    max_length: int | None  # None: the longest seen
-    limits: bool  # a longest segment for each label
+    transitions: Any  # "all", "seen", or pairs of labels
+    max_length: int | Mapping[Any, int] | None  # None: as seen, by label
+    min_length: int | Mapping[Any, int] | None  # likewise
+    slack: float
     repeats: bool | None
     split: bool  # segments in y that are too long are cut
     length_features: Any
@@ -77,29 +82,33 @@ class FlatSelection:
         patterns = given.patterns
         if patterns is not None and (isinstance(patterns, (str, bytes)) or not isinstance(patterns, Iterable)):
             raise ValueError(f"patterns must be a list of label tuples, got {patterns!r}")
-        max_length = getattr(given, "max_length", 1)
-        if isinstance(max_length, str) and max_length != "by label":
-            raise ValueError(f"max_length must be a number, None or 'by label', got {max_length!r}")
-        by_label = isinstance(max_length, str)
+        transitions = given.transitions
+        if isinstance(transitions, str) and transitions not in ("all", "seen"):
+            raise ValueError(f"transitions must be 'all', 'seen' or pairs of labels, got {transitions!r}")
+        slack = getattr(given, "slack", 0.0)
+        if not checks.is_number(slack) or slack < 0:
+            raise ValueError(f"slack must be a number >= 0, got {slack!r}")
         repeats, long = getattr(given, "repeats", None), getattr(given, "long_segments", "error")
         if repeats not in (None, True, False):
             raise ValueError(f"repeats must be True, False or None, got {repeats!r}")
         if long not in ("error", "split"):
             raise ValueError(f"long_segments must be 'error' or 'split', got {long!r}")
         lengths = getattr(given, "length_features", ())
-        length_basis(lengths, 1)
+        check_lengths(lengths)
         return cls(
             segments,
             int(given.order),
             patterns,
-            _frequencies(given.min_freq),
+            _frequencies(given._given("min_freq")),
             None if bias_order is None else int(bias_order),
             bool(given.all_possible_states),
             bool(given.all_possible_transitions),
             parsed("attribute_orders", given.attribute_orders, _order_bits),
             parsed("attribute_parts", getattr(given, "attribute_parts", None), _part_bits),
-            None if by_label or max_length is None else checks.count("max_length", max_length, 1),
-            by_label,
+            transitions,
+            _bound("max_length", getattr(given, "max_length", 1)),
+            _bound("min_length", getattr(given, "min_length", 1) or 1),
+            float(slack),
             repeats,
             long == "split",
             lengths,
@@ -133,46 +142,113 @@ class FlatSelection:
 
     def bounds(self) -> list[int | None]:
         """Longest segment in training, if that was told."""
-        return [self.max_length]
+        return [self.max_length if isinstance(self.max_length, int) else None]
 
     def levels(self, labels: list[list[Any]], known: Knowledge, old: FlatModel | None) -> list[Level]:
         """The level, with its longest segment and length features."""
         (names,), level = labels, known.level
         if not names:
             raise ValueError("y holds no label at all: there is nothing to learn from")
-        longest = self.max_length or max(level.longest, old.max_length if old is not None else 0)
-        if longest < 1:
-            raise ValueError("y holds no segment whose two ends are known: give max_length")
+        limits, shortest = self._limits(names, level, old)
+        longest = int(limits.max())
         vocabulary = old.level.span_vocabulary.copy() if old is not None else Vocabulary()
-        basis = length_basis(self.length_features, longest)
-        counts = level.length_counts(len(names), longest) if self.segments else None
-        return [Level(self.names[0], names, longest, *basis, vocabulary, self._limits(names, level, longest), counts)]
+        counts = level.length_counts(len(names), longest)
+        basis, functions, _ = label_lengths(self.length_features, names, counts)
+        return [
+            Level(
+                self.names[0],
+                names,
+                longest,
+                basis,
+                functions,
+                vocabulary,
+                limits if (limits < longest).any() else None,
+                shortest if (shortest > 1).any() else None,
+                counts if self.segments else None,
+            )
+        ]
 
-    def _limits(self, labels: list[Any], known: Known, longest: int) -> npt.NDArray[np.int32] | None:
-        """Longest segment of each label."""
-        if not self.limits:
-            return None
-        start, stop, _ = known.segments()
+    def _limits(self, labels: list[Any], known: Known, old: FlatModel | None) -> tuple[Numbers, Numbers]:
+        """Longest and shortest segment of each label."""
+        size = len(labels)
+        start, stop, told = known.segments()
         label, length = known.numbers[start], stop - start
-        limits = np.full(len(labels), longest, np.int32)
+        longest = max(known.longest, old.max_length if old is not None else 0)
+        if longest < 1 and not isinstance(self.max_length, int):
+            raise ValueError("y holds no segment whose two ends are known: give max_length")
+        limits, shortest = np.full(size, longest, np.int64), np.ones(size, np.int64)
         for y in np.unique(label[label >= 0]).tolist():
-            limits[y] = length[label == y].max()  # of some, an end is unknown: they are as long at least
-        return limits
+            mine = length[label == y]  # of some, an end is unknown: they are as long at least
+            whole = length[(label == y) & told]
+            wider = 1.0 + self.slack * (1.0 + _FEW / len(mine))
+            limits[y] = min(np.ceil(mine.max() * wider), longest)
+            shortest[y] = max(np.floor(whole.min() / wider), 1) if len(whole) else 1
+        for name, given, found, beyond in (
+            ("max_length", self.max_length, limits, np.greater),
+            ("min_length", self.min_length, shortest, np.less),
+        ):
+            if isinstance(given, int):
+                found[:] = given
+            for value, bound in given.items() if isinstance(given, Mapping) else ():
+                if value not in labels:
+                    raise ValueError(f"{name} names {value!r}, which is no label of the training data")
+                found[labels.index(value)] = bound
+            wrong = np.flatnonzero(told & (label >= 0) & beyond(length, found[label]))
+            if given is not None and wrong.size:
+                y, d = int(label[wrong[0]]), int(length[wrong[0]])
+                what = f"a segment {labels[y]!r} of {d} tokens"
+                raise ValueError(f"y holds {what}, but {name} of that label is {found[y]}")
+        if (shortest > limits).any():
+            y = int(np.argmax(shortest > limits))
+            raise ValueError(f"min_length of {labels[y]!r} is {shortest[y]}, but max_length {limits[y]}")
+        return limits.astype(np.int32), shortest.astype(np.int32)
 
     def _forbidden(self, labels: list[Any], known: Knowledge) -> list[Pattern]:
         """Label patterns that must not occur."""
         level = known.level
-        merged = level.merged and bool(known.complete.all())
-        if not self.segments or (not merged if self.repeats is None else self.repeats):
+        if not self.segments or self.repeats:
             return []
         start, _, told = level.segments()
         label = level.numbers[start]
         # neighbours within a sequence: the boundary between them is not a sequence's end
-        same = (label[1:] == label[:-1]) & told[1:] & told[:-1] & ~np.isin(start[1:], known.offsets)
+        beside = told[1:] & told[:-1] & ~np.isin(start[1:], known.offsets)
+        same = (label[1:] == label[:-1]) & beside
+        if self.repeats is None and not (
+            known.complete.all() and (level.merged or (not same.any() and beside.sum() >= _MANY * len(labels)))
+        ):
+            return []
         if same.any():
             name = labels[int(label[1:][same][0])]
             raise ValueError(f"repeats is False, but in y a segment {name!r} follows another of that label")
         return [(y, y) for y in range(len(labels))]
+
+    def _transitions(self, labels: list[Any], known: Knowledge) -> tuple[set[Pattern], Bools | None, Bools | None]:
+        """Pairs of labels that must not occur; the labels that may begin and end a sequence (None: all)."""
+        if isinstance(self.transitions, str) and self.transitions == "all":
+            return set(), None, None
+        n = len(labels)
+        begin, end = known.offsets[:-1], known.offsets[1:]
+        filled = begin < end
+        seen = {*seen_patterns(known, 1, lambda _: 0.0), *passed_patterns(known, 1)}
+        seen |= {(BOS, y) for y in known.level.numbers[begin[filled]].tolist() if y >= 0}
+        seen |= {(y, EOS) for y in known.level.numbers[end[filled] - 1].tolist() if y >= 0}
+        seen |= {pair for path in paths(known) for pair in ((BOS, path[0]), (path[-1], EOS))}
+        allowed = seen
+        if not isinstance(self.transitions, str):
+            allowed = set(_given_patterns("transitions", self.transitions, labels))
+            for pair in allowed:
+                if len(pair) != 2:
+                    raise ValueError(f"transitions must be pairs of labels, got {pair!r}")
+        first = np.array([(BOS, y) in allowed for y in range(n)])
+        last = np.array([(y, EOS) in allowed for y in range(n)])
+        pairs: list[Pattern] = [(i, j) for i in range(n) for j in range(n)]
+        never = set(pairs) - allowed
+        ends = first if first.any() else None, last if last.any() else None
+        for a, b in sorted(seen - allowed):
+            if (a, b) in never or (a == BOS and ends[0] is not None) or (b == EOS and ends[1] is not None):
+                names = tuple(y if y in (BOS, EOS) else labels[y] for y in (a, b))
+                raise ValueError(f"transitions do not have {names!r}, which occurs in y")
+        return never, *ends
 
     # ---- features ----------------------------------------------------------------------------------------------
 
@@ -180,12 +256,13 @@ class FlatSelection:
         """The model of the features that the parameters choose, with weights of 0."""
         (level,) = levels
         n = level.size
-        forbidden = self._forbidden(level.labels, known)
+        excluded, first, last = self._transitions(level.labels, known)
+        repeats = self._forbidden(level.labels, known)
         longer = self._longer_patterns(known, level.labels)
-        excluded = set(forbidden)
-        if self.patterns is None:  # what cannot occur needs no weight; patterns that were given are allowed
-            longer = tuple(p for p in longer if not any(p[i : i + 2] in excluded for i in range(len(p) - 1)))
-        never = tuple(p for p in forbidden if p not in longer)
+        if self.patterns is None:  # what cannot occur needs no weight; repeats among given patterns are allowed
+            excluded.update(repeats)
+        longer = tuple(p for p in longer if not any(p[i : i + 2] in excluded for i in range(len(p) - 1)))
+        never = tuple(sorted(excluded.union(p for p in repeats if p not in longer)))
         always = longer
         if self.bias_order is not None:  # longer patterns have no always-on feature, only attributes
             always = tuple(p for p in longer if len(p) - 1 <= self.bias_order)
@@ -193,7 +270,16 @@ class FlatSelection:
         patterns = tuple((y,) for y in range(n)) + longer + never
         columns = np.arange(n, n + len(always), dtype=np.int32)
         blocks = [Block(0, "pattern", True, np.array([0, len(always)]), columns)]
-        model = FlatModel(levels, vocabulary, blocks, patterns=patterns, segments=self.segments, n_forbidden=len(never))
+        model = FlatModel(
+            levels,
+            vocabulary,
+            blocks,
+            patterns=patterns,
+            segments=self.segments,
+            n_forbidden=len(never),
+            first=first,
+            last=last,
+        )
         kept, net = inputs.native, model.automaton._native
         orders, parts = self._attributes(vocabulary)
         numbers, ends = known.level.numbers, known.level.ends
@@ -210,8 +296,8 @@ class FlatSelection:
                 tables.append(_core.token_feature_table(kept, net, candidates, cuts, k, bits & np.uint32(1), -np.inf))
             if tables:
                 blocks.append(Block(0, part, False, *_united(tables, len(patterns))))
-        grid = np.tile(np.arange(n, dtype=np.int32), len(level.basis))
-        blocks.append(Block(0, "length", False, np.arange(len(level.basis) + 1) * n, grid))
+        lengths = known.level.length_counts(n, model.max_length)
+        blocks.append(Block(0, "length", False, *label_lengths(self.length_features, level.labels, lengths)[2]))
         if inputs.spans[0] is not None:
             size, least = len(level.span_vocabulary), self.least(0)
             table = _core.cell_feature_table(kept, net, numbers, ends, size, least)
@@ -221,7 +307,7 @@ class FlatSelection:
 
     def _longer_patterns(self, known: Knowledge, labels: list[Any]) -> tuple[Pattern, ...]:
         if self.patterns is not None:
-            return _given_patterns(self.patterns, labels)
+            return _given_patterns("patterns", self.patterns, labels)
         found = seen_patterns(known, self.order, self.least)
         passed = passed_patterns(known, self.order) - set(found)
         found = sorted([*found, *passed], key=lambda p: (len(p), p)) if passed else found
@@ -248,6 +334,15 @@ class FlatSelection:
             groups[self.least(order)] = groups.get(self.least(order), 0) | 1 << order
         cut = [(least, (bits & np.uint32(mask)).astype(np.uint32)) for least, mask in groups.items()]
         return [(least, some) for least, some in cut if some.any()]
+
+
+def _bound(name: str, value: Any) -> int | Mapping[Any, int] | None:
+    """Longest or shortest segments as they were given; None: they are taken from the data."""
+    if isinstance(value, str) and value != "by label":
+        raise ValueError(f"{name} must be a number, None or 'by label', got {value!r}")
+    if isinstance(value, Mapping):
+        return {label: checks.count(f"{name}[{label!r}]", bound, 1) for label, bound in value.items()}
+    return None if value is None or isinstance(value, str) else checks.count(name, value, 1)
 
 
 def _split(known: Known, longest: int) -> Known:
@@ -312,13 +407,13 @@ def seen_patterns(known: Knowledge, order: int, least: Callable[[int], float]) -
     return found
 
 
-def _given_patterns(patterns: Iterable[Any], labels: list[Any]) -> tuple[Pattern, ...]:
+def _given_patterns(name: str, patterns: Iterable[Any], labels: list[Any]) -> tuple[Pattern, ...]:
     """Label patterns given by name; those of one label exist anyway."""
     number = {y: i for i, y in enumerate(labels)}
     result: dict[Pattern, None] = {}
     for i, pattern in enumerate(patterns):
         if isinstance(pattern, (str, bytes)) or not isinstance(pattern, Sequence) or not len(pattern):
-            raise ValueError(f"patterns[{i}] must be a tuple of labels, got {pattern!r}")
+            raise ValueError(f"{name}[{i}] must be a tuple of labels, got {pattern!r}")
         body = []
         for k, y in enumerate(pattern):
             if y in number:
@@ -327,7 +422,7 @@ def _given_patterns(patterns: Iterable[Any], labels: list[Any]) -> tuple[Pattern
                 body.append(y)
             else:
                 raise ValueError(
-                    f"patterns[{i}] = {pattern!r}: {y!r} is no label of the training data (BOS may only stand first, "
+                    f"{name}[{i}] = {pattern!r}: {y!r} is no label of the training data (BOS may only stand first, "
                     "EOS only last)"
                 )
         if len(body) > 1:

@@ -80,7 +80,7 @@ class NestedSelection:
                 raise ValueError(f"repeats must be True, False or None, got {value!r}")
         if given.transitions not in ("all", "seen"):
             raise ValueError(f"transitions must be 'all' or 'seen', got {given.transitions!r}")
-        least = given.min_freq
+        least = given._given("min_freq")
         if not checks.is_number(least) or least < 0:
             raise ValueError(f"min_freq must be a number >= 0, got {least!r}")
         parts = given.attribute_parts

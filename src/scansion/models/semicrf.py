@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -51,17 +52,37 @@ levels_, size_
     [[Segment(start=0, stop=1, label='D'), Segment(start=1, stop=2, label='N')]]
     """
 
-    max_length: int | Literal["by label"] | None = parameter(
+    max_length: int | Mapping[Any, int] | Literal["by label"] | None = parameter(
         None,
-        'int, "by label", or None',
-        'Longest segment; None: the longest one seen in training; "by label": for each label the longest of its own.',
+        'int, dict label -> int, "by label", or None',
+        'Longest segment, of all labels or of each; None and "by label": for each label the longest of its own seen in '
+        "training, and somewhat longer (`slack`) up to the longest of all. Labels that a dict does not name are taken "
+        "from the data.",
     )
     _: KW_ONLY
+    min_length: int | Mapping[Any, int] | Literal["by label"] | None = parameter(
+        None,
+        'int, dict label -> int, "by label", or None',
+        "Shortest segment, likewise. None: 1.",
+    )
+    slack: float = parameter(
+        0.25,
+        "float",
+        "By how much, as a share, segments may be longer or shorter than those of their label in training, where "
+        "bounds are taken from there; by more for labels that are rare.",
+    )
+    all_possible_transitions: bool = parameter(
+        True,
+        "bool",
+        "Also features (label, label) that do not occur in training: without one, a pair that was never seen costs "
+        "nothing.",
+    )
     repeats: bool | None = parameter(
         None,
         "bool, optional",
         "Whether a segment may have the label of the one before it. None: yes, unless y is nothing but complete "
-        "lists of labels, of which equal neighbours form one segment.",
+        "lists of labels, of which equal neighbours form one segment, or complete segments of which none does so "
+        "although there are many.",
     )
     attribute_parts: Mapping[str, Any] | None = parameter(
         None,
@@ -71,9 +92,12 @@ levels_, size_
         'or "start" for attributes that `attribute_orders` ties to longer patterns alone. The longest prefix wins.',
     )
     length_features: Any = parameter(
-        (),
-        'tuple of {"bins", "length", "log"}',
-        "Features of a segment's length with each label: indicators of ranges, the length, its logarithm.",
+        ("segment", "adaptive"),
+        "tuple of kinds, or dict label -> kind or kinds",
+        'Features of a segment\'s length with each label: "segment" (1 for each segment), indicators of ranges that '
+        'hold about as many segments each ("adaptive", by label), of fixed ones ("bins"), of ranges whose first '
+        'lengths are given (a tuple of numbers), the "length", its "log", or a family: "gamma", "negative binomial", '
+        '"histogram".',
     )
     segment_features: Any = parameter(
         None,
@@ -89,6 +113,16 @@ levels_, size_
 
     _segments: ClassVar[bool] = True
     _kind: ClassVar[str] = "semicrf"
+
+    def _check_labels(self, labels: Sequence[Any]) -> None:
+        heads = {label[:2] for label in labels if isinstance(label, str)}
+        if "B-" in heads and heads & {"I-", "E-", "L-"}:
+            warnings.warn(
+                "the labels look like tags (B-..., I-...), each of which is a label of its own here; for segments give "
+                "y = [schemes.covered(schemes.segments(tags, 'iob2'), len(tags)) for tags in y], with "
+                "scansion.schemes",
+                stacklevel=4,
+            )
 
     def _named(self, config: Any) -> list[Segment]:
         labels = self._model.labels

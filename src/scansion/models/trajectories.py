@@ -21,7 +21,7 @@ from scansion.lattice.patterns import Pattern
 if TYPE_CHECKING:
     from scansion.training.objective import NativeObjective
 
-__all__ = ["check_possible", "label_candidates", "passed_patterns"]
+__all__ = ["check_possible", "label_candidates", "passed_patterns", "paths"]
 
 
 def _rows(known: Knowledge) -> Iterator[tuple[int, list[int]]]:
@@ -31,6 +31,11 @@ def _rows(known: Knowledge) -> Iterator[tuple[int, list[int]]]:
     offsets, labels = known.trajectories
     for b in np.flatnonzero(np.diff(offsets)).tolist():
         yield b, labels[offsets[b] : offsets[b + 1]].tolist()
+
+
+def paths(known: Knowledge) -> list[list[int]]:
+    """The trajectories."""
+    return [trajectory for _, trajectory in _rows(known)]
 
 
 def label_candidates(
@@ -79,5 +84,5 @@ def check_possible(objective: NativeObjective, weights: Floats, known: Knowledge
             raise ValueError(
                 f"y[{b}] cannot be satisfied: no configuration of sequence {b} has this trajectory of "
                 f"{len(trajectory)} places (segments have at most {max_length} tokens; repeats=False forbids equal "
-                "neighbours)"
+                "neighbours; transitions may forbid others)"
             )

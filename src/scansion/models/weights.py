@@ -32,6 +32,8 @@ Ranked = list[tuple[str, str, float]]  # part, name, weight
 
 Self = TypeVar("Self", bound="Model")
 
+_RULE_STATES = 2000
+
 
 @dataclass
 class Level:
@@ -51,6 +53,8 @@ class Level:
         Attributes of spans.
     limits : int32 (L,), or None
         Longest segment of each label, at most `max_length`.
+    shortest : int32 (L,), or None
+        Shortest segment of each label.
     length_counts : int64 (L, M), or None
         How many segments of each length, 1 .. M, training saw; nothing but reports depends on it.
     """
@@ -62,6 +66,7 @@ class Level:
     basis_names: list[str]
     span_vocabulary: Vocabulary
     limits: Numbers | None = None
+    shortest: Numbers | None = None
     length_counts: Ints | None = None
 
     @property
@@ -183,6 +188,10 @@ class Model:
         """W."""
         return sum(len(block) for block in self.blocks)
 
+    def orders(self) -> Ints:
+        """(W,) the order of each feature."""
+        raise NotImplementedError
+
     def parts(self) -> Iterator[tuple[Block, slice]]:
         """Every block with the place of its weights."""
         at = 0
@@ -208,7 +217,9 @@ class Model:
     def rule_set(self, rules: tuple[Rule, ...]) -> RuleSet:
         """Rules compiled for the labels of the model; the last ones are kept."""
         if self._cache.get("rules", (None,))[0] != rules:
-            self._cache["rules"] = rules, self.compiled(rules)
+            # sums that would need too many states leave rules out and say so: one sequence must not stop the others
+            compiled = replace(self.compiled(rules), most_states=_RULE_STATES, lenient=True)
+            self._cache["rules"] = rules, compiled
         found: RuleSet = self._cache["rules"][1]
         return found
 

@@ -17,6 +17,9 @@ example's weight. *Gold* is the best configuration of those that are known to be
     \text{passive-aggressive}\quad & w \leftarrow w + g\, \tau\, d,\quad
         \tau = \min(c, l / |d|^2),\quad l = \max(0, \sqrt{\text{wrong}} - w.d)
 
+    \text{arow}\quad & w_i \leftarrow w_i + \alpha v_i d_i,\quad 1 / v_i \leftarrow 1 / v_i + d_i^2 / \gamma,\quad
+        \alpha = l / (\gamma + \sum_i v_i d_i^2),\quad l = \max(0, \text{wrong} - w.d)
+
 with :math:`d = f(\text{gold}) - f(\hat y)`;
 cost and wrong: the positions (of all levels) whose label is not gold's. The examples of a batch share the weights after
 all their decays, and make their steps one after another.
@@ -90,7 +93,7 @@ def margin_loss(examples: list[Example], w: FloatArray) -> tuple[float, FloatArr
 
 @dataclass
 class Pass:
-    """One pass of an algorithm: "likelihood", "margin", "perceptron" or "passive_aggressive".
+    """One pass of an algorithm: "likelihood", "margin", "perceptron", "passive_aggressive" or "arow".
 
     Attributes
     ----------
@@ -100,6 +103,8 @@ class Pass:
     t0, t : float
     c, pa_type, error_sensitive
         Of the passive-aggressive algorithm: pa_type 0 has no largest step, 2 a soft one.
+    gamma, variance : float, (W,)
+        Of arow; variances change along the way, and d is times the example's weight.
     averaged : list of (W,)
         The weights whose mean is taken: after each step, with decay after every N // 32 + 1 steps of N.
     """
@@ -112,13 +117,15 @@ class Pass:
     c: float = 1.0
     pa_type: int = 1
     error_sensitive: bool = True
+    gamma: float = 1.0
+    variance: Any = 1.0
     averaged: list[Any] = field(default_factory=list)
 
     def run(self, examples: list[Example], batch: int) -> float:
         """Over all examples in their order, so many at a time; the summed loss."""
         decays = self.algorithm in ("likelihood", "margin")
         between = len(examples) // 32 + 1 if decays else 1
-        total = 0.0
+        adapts, total = self.algorithm == "arow", 0.0
         for first in range(0, len(examples), batch):
             some = examples[first : first + batch]
             rates = []
@@ -129,7 +136,7 @@ class Pass:
             found = [self._step(one, self.w) for one in some]
             for i, (one, rate, (loss, step)) in enumerate(zip(some, rates, found, strict=True), first):
                 total += one.weight * loss
-                self.w = self.w + one.weight * rate * step
+                self.w = self.w + (self._adapted(one.weight * step, loss) if adapts else one.weight * rate * step)
                 if (i + 1) % between == 0:
                     self.averaged.append(self.w)
         return total
@@ -145,7 +152,16 @@ class Pass:
             return float(wrong), change
         if not wrong and not change.any():
             return 0.0, change
+        if self.algorithm == "arow":
+            return max(0.0, violation + wrong), change
         loss = max(0.0, violation + (math.sqrt(wrong) if self.error_sensitive else 1.0))
         norm = float(change @ change) + (0.5 / self.c if self.pa_type == 2 else 0.0)
         tau = loss / norm if norm > 0.0 else 0.0
         return loss, (min(self.c, tau) if self.pa_type == 1 else tau) * change
+
+    def _adapted(self, change: FloatArray, loss: float) -> FloatArray:
+        """The step of arow; variances fall."""
+        variance = np.broadcast_to(self.variance, change.shape)
+        self.variance = 1.0 / (1.0 / variance + change**2 / self.gamma)
+        step: FloatArray = loss / (self.gamma + float(variance @ change**2)) * variance * change
+        return step

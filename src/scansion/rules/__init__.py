@@ -23,8 +23,10 @@ from scansion.rules.expressions import (
     requires,
     scheme,
 )
+from scansion.rules.learn import Proposal, learn
 
 __all__ = [
+    "Proposal",
     "Rule",
     "at_least",
     "at_most",
@@ -34,6 +36,7 @@ __all__ = [
     "first",
     "follows",
     "last",
+    "learn",
     "never",
     "once",
     "parse",

@@ -18,9 +18,10 @@ from scansion import _core
 from scansion._checks import Bools, Ints
 from scansion.rules.automata import MOST_STATES, Automaton, TooManyStatesError, intersection, minimal
 from scansion.rules.expressions import Rule, parse
+from scansion.rules.learn import Proposal
 from scansion.schemes import neighbours
 
-__all__ = ["Part", "Reading", "RuleSet", "given_rules"]
+__all__ = ["Part", "Reading", "RuleSet", "alike", "given_rules"]
 
 
 def given_rules(*given: Any) -> list[Rule]:
@@ -29,6 +30,8 @@ def given_rules(*given: Any) -> list[Rule]:
     for one in given:
         if isinstance(one, Rule):
             found.append(one)
+        elif isinstance(one, Proposal):
+            found.append(one.rule)
         elif isinstance(one, str):
             found.append(parse(one))
         elif isinstance(one, Sequence):
@@ -133,11 +136,14 @@ class RuleSet:
         Most probability that sums may leave out.
     most_states : int
         Of products.
+    lenient : bool
+        Sums leave out more than the tolerance where an automaton would be too large, instead of an error.
     """
 
     parts: tuple[Part, ...]
     tolerance: float = 1e-10
     most_states: int = MOST_STATES
+    lenient: bool = False
     _products: dict[tuple[int, ...], Automaton] = field(default_factory=dict)
 
     @classmethod
@@ -164,10 +170,10 @@ class RuleSet:
             found.setdefault((part.level, part.within), []).append(i)
         return found
 
-    def by_level(self, taken: tuple[int, ...]) -> list[tuple[int, int, Automaton]]:
+    def by_level(self, taken: tuple[int, ...], most: int | None = None) -> list[tuple[int, int, Automaton]]:
         """Level, within and automaton of some of the parts, those of one place together."""
         chosen = {place: tuple(i for i in parts if i in taken) for place, parts in self.places().items()}
-        return [(*place, self.product(parts)) for place, parts in chosen.items() if parts]
+        return [(*place, self.product(parts, most)) for place, parts in chosen.items() if parts]
 
     def broken(self, labels: Ints, offsets: Ints, chosen: Sequence[int] | None = None) -> Bools:
         """(parts, words): which parts, or of some of them, words cut at `offsets` out of `labels` break."""
@@ -179,15 +185,41 @@ class RuleSet:
         """The words that break a rule."""
         return np.flatnonzero(self.broken(labels, offsets).any(axis=0))
 
+    def broken_by_levels(self, answer: Sequence[Any], numbers: Sequence[dict[Any, int]], root: bool) -> list[Rule]:
+        """The rules that an answer breaks: the segments of each level, the top one first.
+
+        numbers: of the labels of each level; root: parts count levels from a root above the top one.
+        """
+        found = []
+        for part in self.parts:
+            at = part.level - root
+            number = numbers[at]
+            level = answer[at]
+            outer = answer[part.within - root] if part.within else [(0, len(level) and level[-1][1], None)]
+            words = [[number[y] for start, _, y in level if begin <= start < end] for begin, end, _ in outer]
+            if not all(part.machine.accepts(word) for word in words):
+                found.append(part.rule)
+        return found
+
     def product(self, taken: tuple[int, ...], most: int | None = None) -> Automaton:
         """The automaton of some of the parts, all of one level."""
         if taken not in self._products:
-            limit = self.most_states if most is None else min(most, self.most_states)
+            limit = self.most_states if most is None else most
             try:
                 self._products[taken] = intersection([self.parts[i].machine for i in taken], limit)
             except TooManyStatesError:
                 raise self.too_many(taken, limit) from None
         return self._products[taken]
+
+    def fit_in(self, taken: Bools, wanted: Bools) -> Bools:
+        """(sequences,) whether the rules that are wanted may be taken too: the automaton is not too large."""
+        out = np.ones(len(taken), np.bool_)
+        for more, sequences in alike(taken | wanted, np.arange(len(taken))):
+            try:
+                self.by_level(more)
+            except TooManyStatesError:
+                out[sequences] = False
+        return out
 
     def too_many(self, taken: tuple[int, ...], limit: int | None = None) -> TooManyStatesError:
         """The error that says which rules are too much together."""
@@ -196,3 +228,9 @@ class RuleSet:
             f"these rules together need more than {self.most_states if limit is None else limit} states: {names}. "
             "Leave some out, raise max_states, or, for sums, tolerance"
         )
+
+
+def alike(taken: Bools, sequences: Ints) -> list[tuple[tuple[int, ...], Ints]]:
+    """Sequences by the rules that are taken for them."""
+    kinds, kind = np.unique(taken[sequences], axis=0, return_inverse=True)
+    return [(tuple(np.flatnonzero(rules).tolist()), sequences[kind.ravel() == i]) for i, rules in enumerate(kinds)]

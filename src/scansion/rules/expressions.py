@@ -108,6 +108,13 @@ class Rule:
         assert numbers is not None
         return [replace(self, arguments=(*self.arguments[:numbers], label)) for label in labels]
 
+    def svg(self, labels: Sequence[Any], runs: bool = True) -> str:
+        """A picture of the automaton over labels that the rule becomes; runs: equal neighbours are one (chains)."""
+        from scansion.display.automaton import automaton_svg
+        from scansion.rules.compile import Reading
+
+        return automaton_svg(Reading(labels, runs).automaton(self), labels)
+
     def atoms(self) -> list[Rule]:
         """The rules that this one combines."""
         if self.name in ("and", "or", "not"):

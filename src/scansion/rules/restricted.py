@@ -24,11 +24,12 @@ from scansion._checks import Bools, Floats, Ints
 from scansion.data.dataset import gather
 from scansion.lattice.cores import Core, Packed
 from scansion.rules.automata import MOST_STATES, TooManyStatesError
-from scansion.rules.compile import Reading, RuleSet, given_rules
+from scansion.rules.compile import Reading, RuleSet, alike, given_rules
 
-__all__ = ["RestrictedCore", "alike", "rule_set"]
+__all__ = ["RestrictedCore", "probable_rules", "rule_set"]
 
 _FEW_STATES = 8  # of a product that sums take as it is
+_AT_ONCE = 3  # rules that are added together where not all may fit in
 
 # answers with a row for each token, if they have so many dimensions
 _FLAT_ROWS = {"labels": 2, "boundaries": 1, "segments": 3, "full": 3, "starts": 2, "start": 2, "inside": 2, "end": 2}
@@ -114,7 +115,11 @@ class RestrictedCore(Core):
         if not taken:
             return core
         try:
-            found = core.restricted(self.rules.by_level(taken) if self.n_levels > 1 else self.rules.product(taken))
+            most = MOST_STATES if self.rules.lenient else None  # the limit is on what sums take, not on what they must
+            if self.n_levels > 1:
+                found = core.restricted(self.rules.by_level(taken, most))
+            else:
+                found = core.restricted(self.rules.product(taken, most))
             found.native  # noqa: B018  (made now: it may be too large)
             return found
         except TooManyStatesError as error:
@@ -213,6 +218,10 @@ class RestrictedCore(Core):
             todo = np.concatenate(again)
         return taken
 
+    def gains(self, labels: Any, boundaries: Any) -> RestrictedCore:
+        """See `Core.gains`."""
+        return self.of(self.unrestricted.gains(labels, boundaries), self.rules)
+
     # ---- sums --------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -228,33 +237,42 @@ class RestrictedCore(Core):
         while todo.size:
             again = []
             for rules, sequences in alike(taken, todo):
-                base = self.unrestricted.take(sequences)
-                log_z = self._under(base, rules).log_partitions(1)
-                others = [r for r in everything if r not in rules]
-                breaking = np.zeros((len(sequences), len(everything)))
-                for r in others:
-                    kept = self._under(base, tuple(sorted((*rules, r)))).log_partitions(1)
-                    with np.errstate(invalid="ignore"):
-                        breaking[:, r] = np.where(log_z > -np.inf, np.clip(-np.expm1(kept - log_z), 0.0, 1.0), 0.0)
+                breaking = self.breaking(sequences, rules)
                 total = breaking.sum(axis=1)
                 enough = np.asarray(total <= self.rules.tolerance)
+                if self.rules.lenient:
+                    wanted = probable_rules(breaking, self.rules.tolerance)
+                    enough |= ~self.rules.fit_in(taken[sequences], wanted)
+                else:
+                    # without those above its share, a sequence leaves out no more than it may
+                    wanted = breaking > self.rules.tolerance / max(len(everything) - len(rules), 1)
                 left_out[sequences[enough]] = total[enough]
-                # without those above its share, a sequence leaves out no more than it may
-                probable = breaking > self.rules.tolerance / max(len(others), 1)
-                taken[sequences[~enough]] |= probable[~enough]
+                taken[sequences[~enough]] |= wanted[~enough]
                 again.append(sequences[~enough])
             todo = np.concatenate(again)
         return taken, left_out
 
-    @property
-    def summed_rules(self) -> Bools:
-        """(sequences, rules) that sums take."""
-        return self._chosen_rules[0].copy()
+    def breaking(self, sequences: Ints, taken: tuple[int, ...]) -> Floats:
+        """(sequences, rules) how probable it is, under rules that are taken, that another one is broken."""
+        base = self.unrestricted.take(sequences)
+        log_z = self._under(base, taken).log_partitions(1)
+        out = np.zeros((len(sequences), len(self.rules)))
+        for r in range(len(self.rules)):
+            if r not in taken:
+                kept = self._under(base, tuple(sorted((*taken, r)))).log_partitions(1)
+                with np.errstate(invalid="ignore"):
+                    out[:, r] = np.where(log_z > -np.inf, np.clip(-np.expm1(kept - log_z), 0.0, 1.0), 0.0)
+        return out
 
     @property
     def left_out(self) -> Floats:
         """(B,) bound on the probability of what breaks a rule and is summed all the same."""
         return self._chosen_rules[1]
+
+    @property
+    def left_out_so_far(self) -> Floats | None:
+        """The same, None if nothing was summed."""
+        return self._chosen_rules[1] if "_chosen_rules" in vars(self) else None
 
     @cached_property
     def _groups(self) -> list[tuple[Ints, Any]]:
@@ -402,10 +420,15 @@ class RestrictedCore(Core):
 # ---- packed configurations -----------------------------------------------------------------------------------------
 
 
-def alike(taken: Bools, sequences: Ints) -> list[tuple[tuple[int, ...], Ints]]:
-    """Sequences by the rules that are taken for them."""
-    kinds, kind = np.unique(taken[sequences], axis=0, return_inverse=True)
-    return [(tuple(np.flatnonzero(rules).tolist()), sequences[kind.ravel() == i]) for i, rules in enumerate(kinds)]
+def probable_rules(breaking: Floats, tolerance: float) -> Bools:
+    """(sequences, rules) the most probable to be broken, a few at a time, while the others are above the tolerance."""
+    order = np.argsort(-breaking, axis=1, kind="stable")
+    ranked = np.take_along_axis(breaking, order, axis=1)
+    rest = ranked[:, ::-1].cumsum(axis=1)[:, ::-1]  # of this and all that are less probable
+    chosen = (rest > tolerance) & (np.arange(breaking.shape[1]) < _AT_ONCE)
+    out = np.zeros(breaking.shape, np.bool_)
+    np.put_along_axis(out, order, chosen, axis=1)
+    return out
 
 
 def _by_sequence(broken: Bools, firsts: Ints) -> Bools:

@@ -2,8 +2,8 @@
 
 Where the automaton of all rules is small it is taken as it is. Otherwise every sequence has rules of its own, none at
 first: after learning, those whose breaking is more probable than a tolerance under the weights are added and learning
-goes on from there, until no sequence needs another. What is left out then is below the tolerance for every sequence,
-and so are the differences of the losses; the weights on the way do not matter.
+goes on from there, until no sequence needs another or its automaton would be too large. What is left out is told for
+every sequence; where it is below the tolerance, so is the difference of its loss. The weights on the way do not matter.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from scansion._checks import Bools, Floats, Ints
 from scansion.data import Knowledge
 from scansion.data.dataset import gather
 from scansion.rules.automata import TooManyStatesError
-from scansion.rules.compile import RuleSet
-from scansion.rules.restricted import RestrictedCore, alike
+from scansion.rules.compile import RuleSet, alike
+from scansion.rules.restricted import RestrictedCore, probable_rules
 from scansion.training.objective import Sum
 
 __all__ = ["RestrictedObjective"]
 
-_TOLERANCE = 1e-5
+_TOLERANCE = 1e-3
 _FEW_STATES = 32  # of a product that is taken as it is
+_MOST_STATES = 300  # of the products of single sequences
 
 
 class RestrictedObjective:
@@ -41,7 +42,8 @@ class RestrictedObjective:
         if known.trajectories is not None:
             raise ValueError("y holds a Trajectory: such sequences can not be learnt from with train_with_rules")
         self.model, self.inputs, self.known, self.weight = model, inputs, known, weight
-        self.rules = replace(rules, tolerance=_TOLERANCE)
+        self.rules = replace(rules, tolerance=_TOLERANCE, most_states=_MOST_STATES, lenient=True, _products={})
+        self.left_out: Floats = np.zeros(len(inputs))  # bounds on the probability of what breaks a rule all the same
         check_targets(model, inputs, known, rules)
         self.taken: Bools = np.zeros((len(inputs), len(rules)), np.bool_)
         if self._small():
@@ -83,24 +85,41 @@ class RestrictedObjective:
         """Add the rules that matter at these weights; whether there were any."""
         if self.taken.all():
             return False
-        model, more = self.model.weighted(w), []
+        model = self.model.weighted(w)
         partial = self.known.known & ~self.known.complete
-        first = 0
-        for rows, part in self.inputs.blocks(100_000):
-            batch = model.batch(part, 1)
-            found = RestrictedCore.of(batch._core, self.rules).summed_rules
-            some = np.flatnonzero(partial[first : first + len(batch)])
+        wanted = np.zeros_like(self.taken)
+        self.left_out[:] = 0.0
+        for taken, sequences in alike(self.taken, np.flatnonzero(self.known.known)):
+            if len(taken) == len(self.rules):
+                continue
+            batch = model.batch(self.inputs.take(sequences), 1)
+            breaking = self._breaking(batch._core, taken)
+            some = np.flatnonzero(partial[sequences])
             if some.size:
-                held = batch.under(self.known.rows(rows, batch.offsets))._core.take(some)
-                found[some] |= RestrictedCore.of(held, self.rules).summed_rules
-            more.append(found)
-            first += len(batch)
-        wanted = np.concatenate(more) & self.known.known[:, None]
-        if not (wanted & ~self.taken).any():
+                held = batch.under(self.known.take(sequences))._core.take(some)
+                breaking[some] = np.maximum(breaking[some], self._breaking(held, taken))
+            wanted[sequences] = probable_rules(breaking, self.rules.tolerance)
+            self.left_out[sequences] = breaking.sum(axis=1)
+        wanted &= self.rules.fit_in(self.taken, wanted)[:, None]
+        if not wanted.any():
             return False
         self.taken |= wanted
         self._build()
         return True
+
+    def remark(self) -> str:
+        """What the message of learning should say of rules that were left out."""
+        above = self.left_out > self.rules.tolerance
+        if not above.any():
+            return ""
+        return (
+            f"; {int(above.sum())} sequences break further rules with a probability of up to {self.left_out.max():.2g}"
+        )
+
+    def _breaking(self, core: Any, taken: tuple[int, ...]) -> Floats:
+        """How probable it is that a sequence breaks a rule that is not taken."""
+        under = RestrictedCore.of(core, self.rules)
+        return under.breaking(np.arange(len(core.offsets) - 1), taken)
 
 
 def check_targets(model: Any, inputs: Any, known: Knowledge, rules: RuleSet) -> None:

@@ -4,13 +4,15 @@ Each takes an objective and starting weights and returns `Learnt`. Batch algorit
 ``f(w) -> (loss, gradient)`` to an optimiser that knows nothing else; online ones make passes over the sequences in an
 order drawn from the seed.
 
-    lbfgs   log loss + c2 |w|^2 + c1 |w|_1, by L-BFGS, or OWL-QN if c1 > 0
+    lbfgs   log loss + c2 |w|^2 + c1 |w|_1, by L-BFGS, or OWL-QN if c1 > 0, in coordinates in which features of all
+            units are alike (`scansion.training.coordinates`)
     l2sgd   log loss + c2 |w|^2, by stochastic gradients with a calibrated rate (Bottou)
     asgd    the same, with the mean of the weights along the way from the second pass on (Polyak, Ruppert): close to the
             optimum in a few passes
     mm      max-margin: sum_b max_y [w.f(y) + Hamming(y)] - w.f(y_b), + c2 |w|^2, by stochastic subgradients (Pegasos)
     ap      averaged perceptron (Collins 2002)
     pa      passive-aggressive (Crammer et al. 2006)
+    arow    adaptive regularisation of weights (Crammer, Kulesza and Dredze 2009), variances on the diagonal
 """
 
 from __future__ import annotations
@@ -26,9 +28,12 @@ import numpy as np
 from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Floats
+from scansion.training.convergence import warn
+from scansion.training.coordinates import Coordinates
 from scansion.training.history import dot
 from scansion.training.objective import Objective
-from scansion.training.optimizers import lbfgs
+from scansion.training.optimizers import OptimizeResult, lbfgs
+from scansion.training.penalty import Penalty
 from scansion.training.progress import Progress
 
 if TYPE_CHECKING:
@@ -83,8 +88,11 @@ class Development:
         return Learnt(self.weights, loss, learnt.message, learnt.log)
 
 
-def log_objective(objective: Objective, c2: float | Floats, n_jobs: int) -> Callable[[Floats], tuple[float, Floats]]:
-    """``f(w)`` = negative log likelihood of what is known + c2 |w|^2, and its gradient."""
+def log_objective(
+    objective: Objective, penalty: Penalty | float | Floats, n_jobs: int
+) -> Callable[[Floats], tuple[float, Floats]]:
+    """``f(w)`` = negative log likelihood of what is known + the smooth penalties (a number: c2), and its gradient."""
+    cost = penalty if isinstance(penalty, Penalty) else Penalty(c2=penalty)
     gradient: Floats = np.empty(0)
 
     def function(w: Floats) -> tuple[float, Floats]:
@@ -92,28 +100,23 @@ def log_objective(objective: Objective, c2: float | Floats, n_jobs: int) -> Call
         if gradient.shape != w.shape:
             gradient = np.empty_like(w)
         loss = objective.log_loss(w, gradient, n_jobs)
-        return _penalised(loss, gradient, w, c2, n_jobs)
+        return cost.add_smooth(loss, gradient, w, n_jobs), gradient
 
     return function
 
 
-def margin_objective(objective: Objective, c2: float | Floats, n_jobs: int) -> Callable[[Floats], tuple[float, Floats]]:
-    """``f(w)`` = summed margin violations (Hamming cost) + c2 |w|^2, and a subgradient."""
+def margin_objective(
+    objective: Objective, penalty: Penalty | float | Floats, n_jobs: int
+) -> Callable[[Floats], tuple[float, Floats]]:
+    """``f(w)`` = summed margin violations (Hamming cost) + the smooth penalties (a number: c2), and a subgradient."""
+    cost = penalty if isinstance(penalty, Penalty) else Penalty(c2=penalty)
 
     def function(w: Floats) -> tuple[float, Floats]:
         gradient = np.empty_like(w)
         loss = objective.margin_loss(w, gradient, n_jobs)
-        return _penalised(loss, gradient, w, c2, n_jobs)
+        return cost.add_smooth(loss, gradient, w, n_jobs), gradient
 
     return function
-
-
-def _penalised(loss: float, gradient: Floats, w: Floats, c2: float | Floats, n_jobs: int) -> tuple[float, Floats]:
-    if not isinstance(c2, np.ndarray):
-        return loss + c2 * _core.add_scaled_and_square(gradient, w, 2.0 * c2, n_jobs), gradient
-    pull = c2 * w
-    gradient += 2.0 * pull
-    return loss + dot(pull, w), gradient
 
 
 _EARLY = "stopped early: the score on the development data no longer rose"
@@ -126,6 +129,8 @@ class _Job:
     objective: Objective
     w0: Floats
     settings: CheckedSettings
+    penalty: Penalty
+    coordinates: Coordinates | None
     development: Development
     progress: Progress
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -140,10 +145,16 @@ class _Job:
 
 
 def learn(
-    objective: Objective, w0: Floats, settings: CheckedSettings, development: Development, progress: Progress
+    objective: Objective,
+    w0: Floats,
+    settings: CheckedSettings,
+    penalty: Penalty,
+    coordinates: Coordinates | None,
+    development: Development,
+    progress: Progress,
 ) -> Learnt:
-    """Run an algorithm from w0."""
-    job = _Job(objective, w0, settings, development, progress)
+    """Run an algorithm from w0; coordinates (None: the weights themselves) are those in which lbfgs works."""
+    job = _Job(objective, w0, settings, penalty, coordinates, development, progress)
     learnt = development.choose(_ALGORITHMS[settings.algorithm](job))
     large = ~(np.abs(learnt.weights) <= checks.MOST_WEIGHT)
     if large.any() or (learnt.log and not math.isfinite(learnt.loss)):
@@ -157,7 +168,7 @@ def learn(
 
 
 def _lbfgs(job: _Job) -> Learnt:
-    settings = job.settings
+    settings, penalty, to = job.settings, job.penalty, job.coordinates
 
     def report(state: Any) -> bool:
         entry = {
@@ -165,14 +176,18 @@ def _lbfgs(job: _Job) -> Learnt:
             "loss": state.loss,
             "gradient_norm": state.gradient_norm,
             "active": state.n_active,
+            "step": state.step,
+            "trials": state.trials,
             "evaluations": state.evaluations,
             "seconds": state.seconds,
         }
-        return job.note(state.w, entry)
+        return job.note(state.w if to is None else to.weights(state.w), entry)
+
+    function = log_objective(job.objective, penalty, settings.n_jobs)
 
     result = lbfgs(
-        log_objective(job.objective, settings.c2, settings.n_jobs),
-        job.w0,
+        function if to is None else to.seen_from(function),
+        job.w0 if to is None else to.of(job.w0),
         memory=settings.num_memories,
         max_iterations=settings.max_iterations,
         epsilon=settings.epsilon,
@@ -180,11 +195,33 @@ def _lbfgs(job: _Job) -> Learnt:
         delta=settings.delta,
         linesearch=settings.linesearch,
         max_linesearch=settings.max_linesearch,
-        c1=settings.c1,
+        c1=penalty.c1 if to is None else penalty.c1 * to.scale,
+        relative=True,
         callback=report,
         n_jobs=settings.n_jobs,
     )
-    return Learnt(result.w, result.loss, _EARLY if result.status == "callback" else result.message, job.log)
+    _warn_early(result, settings)
+    weights = result.w if to is None else to.weights(result.w)
+    return Learnt(weights, result.loss, _EARLY if result.status == "callback" else result.message, job.log)
+
+
+def _warn_early(result: OptimizeResult, settings: CheckedSettings) -> None:
+    """Warn if the loss was still falling."""
+    if result.status == "max_iterations" and result.falling > settings.delta:
+        warn(
+            f"training stopped at max_iterations = {settings.max_iterations}, while the loss, {result.loss:.6g}, still "
+            f"fell by {100 * result.falling:.2g} % in {min(settings.period, result.iterations)} iterations: raise "
+            "max_iterations, or give X_dev and y_dev, which stop training where the score no longer rises"
+        )
+    elif result.status == "linesearch failed" and result.falling > settings.delta:
+        warn(
+            f"training stopped after {result.iterations} iterations at the loss {result.loss:.6g}, because no step "
+            "made it smaller: are there values of very different size in X, or is a penalty (c2) almost 0? Divide "
+            "such values by their standard deviation, or raise c2"
+        )
+
+
+_PIECES = 20  # of a pass, after each of which weights get the penalty of their own
 
 
 class _Descent:
@@ -196,8 +233,12 @@ class _Descent:
         self.examples = job.objective.examples
         self.kind = _core.Algorithm.margin if settings.algorithm == "mm" else _core.Algorithm.likelihood
         self.rng = np.random.default_rng(settings.random_state)
-        self.c2 = float(np.max(settings.c2))
-        self.strength = 2.0 * self.c2 / max(1, len(self.examples))
+        c2 = job.penalty.squares(len(job.w0))
+        self.c2 = c2
+        # one strength sets the rates and shrinks all weights on the way; `run` mends that where weights differ in it
+        self.strength = 2.0 * float(np.mean(c2)) / max(1, len(self.examples))
+        n = 2.0 / max(1, len(self.examples))
+        self.more = n * c2 - self.strength if isinstance(c2, np.ndarray) and np.ptp(c2) > 0.0 else None
 
     def start(self, eta: float) -> _core.Online:
         """The algorithm before its first step."""
@@ -208,10 +249,22 @@ class _Descent:
 
     def run(self, online: _core.Online, order: Any, w: Floats, total: Floats) -> float:
         """One pass; the weights are w itself afterwards."""
-        loss = self.objective.run_pass(online, order, w, total)
-        w *= online.scale
-        online.scale = 1.0
+        loss = 0.0
+        pieces = 1 if self.more is None else min(_PIECES, max(1, len(order)))
+        for piece in np.array_split(order, pieces):
+            before = online.t
+            loss += self.objective.run_pass(online, piece, w, total)
+            w *= online.scale
+            online.scale = 1.0
+            if self.more is not None:
+                # step t shrinks by rate_t strength; the rates of a piece add up to about this
+                rates = math.log((online.t0 + online.t) / (online.t0 + before)) / self.strength
+                w *= np.exp(-np.clip(self.more * rates, -1.0, 50.0))
         return loss
+
+    def cost(self, w: Floats) -> float:
+        """The penalty."""
+        return dot(self.c2 * w, w) if isinstance(self.c2, np.ndarray) else self.c2 * dot(w, w)
 
     def calibrated(self) -> float:
         """The first rate that makes most of one pass over a sample, tried up and down from `calibration_eta`."""
@@ -221,7 +274,7 @@ class _Descent:
         def loss_of(eta: float) -> float:
             w = self.w0.copy()
             loss = self.run(self.start(eta), sample, w, np.empty(0))
-            loss += 0.5 * self.strength * len(sample) * dot(w, w)
+            loss += self.cost(w) * len(sample) / max(1, len(self.examples))
             return float(loss) if np.isfinite(loss) else np.inf
 
         eta = settings.calibration_eta
@@ -260,7 +313,7 @@ def _sgd(job: _Job) -> Learnt:
             online.average = averaged and iteration > 1
             loss = descent.run(online, descent.rng.permutation(descent.examples), w, total)
             current = total / online.steps if online.steps else w.copy()
-            loss += descent.c2 * dot(current, current)
+            loss += descent.cost(current)
             if averaged or loss < best_loss:
                 best, best_loss = current, loss
             entry = {"iteration": iteration, "loss": loss, "seconds": time.perf_counter() - begun, "rate": eta}
@@ -279,17 +332,27 @@ def _sgd(job: _Job) -> Learnt:
     return Learnt(best, float(best_loss) if log else math.nan, message, log)
 
 
+_NO_MORE = "no more mistakes on the training data"
+_MISTAKES = {
+    "ap": _core.Algorithm.perceptron,
+    "pa": _core.Algorithm.passive_aggressive,
+    "arow": _core.Algorithm.arow,
+}
+
+
 def _mistakes(job: _Job) -> Learnt:
     settings = job.settings
-    perceptron = settings.algorithm == "ap"
-    online = _core.Online(_core.Algorithm.perceptron if perceptron else _core.Algorithm.passive_aggressive)
-    online.average = perceptron or settings.averaging
+    adaptive = settings.algorithm == "arow"
+    online = _core.Online(_MISTAKES[settings.algorithm])
+    online.average = settings.algorithm == "ap" or (settings.algorithm == "pa" and settings.averaging)
+    online.gamma = settings.gamma
     online.pa_type = settings.pa_type
     online.aggressiveness = settings.c
     online.error_sensitive = settings.error_sensitive
     rng = np.random.default_rng(settings.random_state)
     examples = job.objective.examples
-    w, total = job.w0.copy(), np.zeros_like(job.w0)
+    # total: what is averaged, or the variances of arow
+    w, total = job.w0.copy(), np.full_like(job.w0, settings.variance if adaptive else 0.0)
 
     def current() -> Floats:
         return w - total / online.steps if online.average and online.steps else w.copy()
@@ -307,8 +370,9 @@ def _mistakes(job: _Job) -> Learnt:
             if stop:
                 message = _EARLY
                 break
-            if loss / max(1, len(examples)) < settings.epsilon:
-                message = "no more mistakes on the training data"
+            mean = loss / max(1, len(examples))
+            if mean < settings.epsilon or (adaptive and mean == settings.epsilon):  # as CRFsuite has it
+                message = "few mistakes are left on the training data" if mean else _NO_MORE
                 break
     except KeyboardInterrupt:
         message = "interrupted; the weights of the last pass are kept"
@@ -322,5 +386,6 @@ _ALGORITHMS: dict[str, Callable[[_Job], Learnt]] = {
     "mm": _sgd,
     "ap": _mistakes,
     "pa": _mistakes,
+    "arow": _mistakes,
 }
 ALGORITHMS = tuple(_ALGORITHMS)

@@ -43,10 +43,12 @@ class NativeObjective:
     ----------
     native : _core.FlatObjective or _core.NestedObjective
     examples : as in `Objective`
+    inputs, known : optional
+        The encoded sequences, and what is known of them, that it is over.
     """
 
-    def __init__(self, native: Any, examples: Ints) -> None:
-        self.native, self.examples = native, examples
+    def __init__(self, native: Any, examples: Ints, inputs: Any = None, known: Any = None) -> None:
+        self.native, self.examples, self.inputs, self.known = native, examples, inputs, known
         self.log_loss, self.margin_loss, self.run_pass = native.log_loss, native.margin_loss, native.run_pass
 
 

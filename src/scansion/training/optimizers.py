@@ -126,6 +126,8 @@ class OptimizeResult:
         "converged", "stopped by delta", "max_iterations", "callback", "interrupted" or "linesearch failed".
     message : str
         The status as a sentence.
+    falling : float
+        By how much of itself the loss fell in the last ``period`` iterations (all, if there were fewer).
     """
 
     w: Vector
@@ -134,6 +136,7 @@ class OptimizeResult:
     evaluations: int
     status: Status
     message: str
+    falling: float = 0.0
 
 
 def lbfgs(
@@ -148,6 +151,7 @@ def lbfgs(
     linesearch: LineSearch = "MoreThuente",
     max_linesearch: int = 20,
     c1: float | ArrayLike = 0.0,
+    relative: bool = False,
     callback: Callback | None = None,
     n_jobs: int = 1,
 ) -> OptimizeResult:
@@ -184,6 +188,9 @@ def lbfgs(
     c1 : float or array_like of shape (n,), default 0
         L1 penalty, one for all weights or one for each; weights of penalty 0 are not constrained to an
         orthant.
+    relative : bool, default False
+        Measure the gradient against the loss at the start, in thousands: ``epsilon`` then asks the same of a loss
+        multiplied by a number, such as that of data given twice.
     callback : callable, optional
         Called with an :class:`OptimizeState` after each accepted iteration. If it returns True or raises
         ``StopIteration``, optimisation ends there.
@@ -235,7 +242,7 @@ def lbfgs(
     run = _Run(function, w, memory, linesearch, max_linesearch, penalty, n_jobs)
     limit = math.inf if max_iterations is None else max_iterations
     try:
-        status = run.minimise(limit, epsilon, period, delta, callback)
+        status = run.minimise(limit, epsilon, period, delta, callback, relative)
     except KeyboardInterrupt:
         status = "interrupted"
     accepted = run.accepted
@@ -249,7 +256,9 @@ def lbfgs(
         "linesearch failed": f"No acceptable step was found in at most {max_linesearch} evaluations; "
         "the loss may be at the limit of its precision, or the gradient may be wrong.",
     }
-    return OptimizeResult(accepted.w, accepted.loss, accepted.iteration, run.evaluations, status, messages[status])
+    return OptimizeResult(
+        accepted.w, accepted.loss, accepted.iteration, run.evaluations, status, messages[status], run.falling
+    )
 
 
 def gradient_check(function: Objective, w: ArrayLike, *, n: int = 20, seed: int = 0, step: float = 1e-3) -> float:
@@ -345,11 +354,16 @@ class _Run:
         self.slope = math.nan  # of the loss along the direction, at the accepted point
         self.scratch = np.empty_like(w if penalty is not None else w[:0])
         self.history = History(memory, w.size, threads)
+        self.falling = 0.0
 
-    def minimise(self, limit: float, epsilon: float, period: int, delta: float, callback: Callback | None) -> Status:
+    def minimise(
+        self, limit: float, epsilon: float, period: int, delta: float, callback: Callback | None, relative: bool
+    ) -> Status:
         """Iterate until a stopping rule holds; :attr:`accepted` is then the answer."""
         start = before = time.perf_counter()
         self._evaluate_start()
+        if relative:
+            epsilon *= abs(self.accepted.loss) / 1000.0
         if self._gradient_norm() <= epsilon * max(1.0, self._norm(self.accepted.w)):
             return "converged"
         past = [self.accepted.loss] * period
@@ -391,7 +405,9 @@ class _Run:
             if gradient_norm <= epsilon * max(1.0, w_norm):
                 return "converged"
             if period > 0:
-                if iteration >= period and past[iteration % period] - loss < delta * abs(loss):
+                fallen = past[iteration % period] - loss
+                self.falling = fallen / max(abs(loss), 1e-300)
+                if iteration >= period and fallen < delta * abs(loss):
                     return "stopped by delta"
                 past[iteration % period] = loss
         return "max_iterations"
