@@ -16,7 +16,8 @@ from scansion.formats import blocks as blocks_module
 from scansion.formats.blocks import Levels, Record, Spans
 from scansion.formats.blocks import read as blocks
 from scansion.formats.crfsuite import read_items, write_item
-from scansion.formats.targets import covered, file_labels, known_cells, known_tags, labels_of, segments_of
+from scansion.formats.targets import file_labels, known_cells, known_tags, labels_of, segments_of
+from scansion.schemes import covered
 
 
 @pytest.fixture

@@ -658,3 +658,34 @@ def test_labels_that_the_model_does_not_know_are_named(call, here):
         code, _, err = call("evaluate", model, "other.txt")
         assert code == 0 and "does not know the labels 'B-XY' (1)" in err
         assert call("evaluate", model, "test.txt")[2] == ""
+
+
+# ---- pages of evaluations, errors of constraints --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["crf", "semi"])
+def test_evaluation_as_a_page(call, here, model):
+    text = (here / "test.txt").read_text().replace("B-VP", "B-NP", 1)
+    (here / "wrong.txt").write_text(text)
+    code, out, err = call("evaluate", model, "wrong.txt", "--html", "wrong.html")
+    assert code == 0 and out.startswith("processed") and "wrote wrong.html" in err
+    page = (here / "wrong.html").read_text()
+    for part in ("Confusion", "Reliability of probabilities", "Expected calibration error", "truth", "predicted"):
+        assert part in page
+    first, *rest = re.findall(r"<h2>Sequence \d+: ([^<]*)</h2>", page)
+    assert first.endswith(" wrong") and set(rest) == {"all right"} and len(rest) == 9
+    # tagging shows the same where the file has labels
+    call("tag", model, "wrong.txt", "--html", "tagged.html", "-o", "out.txt")
+    assert "truth, token" in (here / "tagged.html").read_text()
+    call("tag", model, "words.txt", "--html", "tagged.html", "-o", "out.txt")
+    assert "truth" not in (here / "tagged.html").read_text()
+
+
+@pytest.mark.parametrize("model", ["crf", "semi"])
+def test_errors_of_constraints_have_a_line(call, here, model):
+    (here / "known.txt").write_text("the D ?\nman N I-NP\n\nthe D B-NP\nman N Q-NP\n")
+    code, _, err = call("tag", model, "known.txt", "--constraints")
+    assert code == 1 and err.startswith("scansion: known.txt:5: ") and "Q-NP" in err
+    (here / "known.csv").write_text("word,pos,label\nthe,D,?\nman,N,Q-NP\n")
+    code, _, err = call("tag", model, "known.csv", "--constraints", "--columns", "word,pos", "--labels", "label")
+    assert code == 1 and err.startswith("scansion: known.csv:3: ") and "Q-NP" in err

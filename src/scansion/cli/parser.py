@@ -332,6 +332,11 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="write JSON")
     parser.add_argument(
+        "--html",
+        metavar="FILE",
+        help="also write a page: confusion, reliability, truth beside prediction, errors first",
+    )
+    parser.add_argument(
         "-j", "--jobs", type=int, default=1, metavar="N", help="threads, -1 for all processors (default: 1)"
     )
 

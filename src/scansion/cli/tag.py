@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import re
 from typing import Any
-
-import numpy as np
 
 from scansion.cli import UsageError
 from scansion.cli.common import check_target, given_rules, load_model, note, open_output, reading_for, write_text
+from scansion.cli.pages import HTML_LIMIT, entries, truth_of
 from scansion.cli.suspicious import in_block, warn
-from scansion.formats import format_module
-from scansion.formats.answers import Answers, Asked, Tagger
+from scansion.formats import FormatError, format_module
+from scansion.formats.answers import Asked, Tagger
 from scansion.formats.blocks import Block, read
 
 __all__ = ["run"]
-
-HTML_LIMIT = 200
 
 
 def run(args: Any) -> int:
@@ -37,7 +34,7 @@ def run(args: Any) -> int:
         raise UsageError("--compressed goes with models of one level")
     asked = Asked(args.kbest, args.marginals, args.all_marginals, args.compressed)
     writer = format_module(reading.format)
-    entries: list[Any] = []
+    shown_entries: list[Any] = []
     left_out = 0
     first = True
     with open_output(args.output) as out:
@@ -45,19 +42,23 @@ def run(args: Any) -> int:
             if first:
                 warn(in_block(block))
                 first = False
-            answers = tagger.ask(block, args.constraints) if len(block) else None
-            writer.annotate(out, block, answers, asked)
+            try:
+                answers = tagger.ask(block, args.constraints) if len(block) else None
+                writer.annotate(out, block, answers, asked)
+            except ValueError as error:
+                raise _with_line(error, block) if args.constraints else error from None
             out.flush()
             if args.html is not None and answers is not None:
-                shown = _entries(block, answers, HTML_LIMIT - len(entries))
-                entries += shown
+                chosen = list(range(min(len(block), HTML_LIMIT - len(shown_entries))))
+                shown = entries(block, answers, chosen, truth_of(block, tagger))
+                shown_entries += shown
                 left_out += len(block) - len(shown)
     if args.html is not None:
         from scansion.display import sequence_page
 
-        write_text(args.html, sequence_page(entries))
+        write_text(args.html, sequence_page(shown_entries))
         if left_out:
-            note(f"{args.html} shows the first {len(entries)} sequences; {left_out} are left out")
+            note(f"{args.html} shows the first {len(shown_entries)} sequences; {left_out} are left out")
     return 0
 
 
@@ -74,28 +75,14 @@ def _add_rules(model: Any, rules: list[Any]) -> None:
             raise UsageError(str(error)) from None
 
 
-def _entries(block: Block, answers: Answers, room: int) -> list[Any]:
-    """The first sequences of a block, for a page: the best answers, and the marginals of the lowest level."""
-    from scansion.display import Sequence
-    from scansion.formats.targets import detect, spans_of
+_ABOUT = re.compile(r"(?:y|constraints)\[(\d+)\](?:\[(\d+)\])?(.*)|sequence (\d+), token (\d+):(.*)", re.DOTALL)
 
-    if room <= 0:
-        return []
-    some = answers.head(room)
-    labels = [str(y) for y in some.levels[-1].labels]
-    scheme = some.scheme or detect([labels])
-    tables = np.split(some.marginals[-1], some.data.offsets[1:-1])
-    entries = []
-    free = some.without_rules()
-    for words, found, table, ruled in zip(block.words(), some.kbest(3), tables, free, strict=False):
-        read = [
-            ([[(u, v, str(y)) for u, v, y in spans_of(level, scheme)] for level in some.spans(answer, scheme)], p)
-            for answer, p in found
-        ]
-        entry = Sequence(words, read[0][0], None, table, labels, read[1:] or None)
-        if ruled is not None:
-            answer, broken = ruled
-            levels = [[(u, v, str(y)) for u, v, y in spans_of(one, scheme)] for one in some.spans(answer, scheme)]
-            entry = replace(entry, without_rules=(levels, broken))
-        entries.append(entry)
-    return entries
+
+def _with_line(error: ValueError, block: Block) -> ValueError:
+    """An error about what is known of a sequence, with file and line in place of its number."""
+    found = _ABOUT.match(str(error))
+    if found is None or isinstance(error, FormatError):
+        return error
+    b, t = int(found[1] or found[4]), found[2] or found[5]
+    what = "the label" if t else "the sequence that begins here"
+    return FormatError(block.path, block.line(b, int(t or 0)), f"{what}{found[3] or ':' + found[6]}")

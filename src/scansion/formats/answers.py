@@ -72,9 +72,9 @@ class Answers:
         self.model, self.levels, self.scheme = tagger.model, tagger.levels, tagger.scheme
         self.segmental = tagger.segmental
 
-    def head(self, n: int) -> Answers:
-        """Those of the first n sequences."""
-        chosen = np.arange(min(n, len(self.data)))
+    def take(self, sequences: Sequence[int]) -> Answers:
+        """Those of some sequences."""
+        chosen = np.asarray(sequences, np.int64)
         known = None if self.known is None else self.known.take(chosen)
         return Answers(self.tagger, self.data.take(chosen), known)
 

@@ -172,11 +172,11 @@ class Block:
 
     # ---- what the sequences are --------------------------------------------------------------------------------
 
-    def line(self, b: int) -> int | None:
-        """The line where a sequence begins, for errors."""
+    def line(self, b: int, t: int = 0) -> int | None:
+        """The line where a sequence begins, or that of a token in it, for errors."""
         if self.numbers:
-            return self.numbers[b]
-        return None if self.rows is None else self.rows.line(int(self.offsets[b])) or None
+            return self.numbers[b] + (t if self.names and not self.texts else 0)
+        return None if self.rows is None else self.rows.line(int(self.offsets[b]) + t) or None
 
     def dataset(self, template: Template | None, vocabulary: Vocabulary, frozen: bool) -> Dataset:
         """The attributes by number."""

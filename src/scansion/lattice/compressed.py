@@ -177,18 +177,17 @@ class Compressed:
         """
         return float(self._log_probabilities([self._checked("trajectory", trajectory)])[0])
 
-    def log_probabilities(self, trajectories: Iterable[Any]) -> Floats:
+    def log_probabilities(self, trajectories: Any) -> Floats:
         """(n,) log probability of each of many trajectories.
 
         It tells which word of a lexicon a sequence is. What trajectories begin with is computed once for all that share
         it: O(T) for each different prefix on a first-order chain.
         """
-        given = list(trajectories) if isinstance(trajectories, Iterable) else trajectories
-        if not isinstance(given, list) or isinstance(trajectories, (str, bytes)):
+        if isinstance(trajectories, (str, bytes)) or not isinstance(trajectories, Iterable):
             raise ValueError(f"trajectories must be a list of sequences of labels, got {trajectories!r}")
-        return self._log_probabilities([self._checked(f"trajectories[{i}]", one) for i, one in enumerate(given)])
+        return self._log_probabilities([self._checked(f"trajectories[{i}]", s) for i, s in enumerate(trajectories)])
 
-    def probability(self, cells: Iterable[tuple[int, int]], length: int | None = None) -> float:
+    def probability(self, cells: Any, length: int | None = None) -> float:
         """Probability that the trajectory goes through all of the cells (paper 004, equations 9 and 10).
 
         Parameters
@@ -198,8 +197,8 @@ class Compressed:
         length : int, optional
             And that it has this length c. None: any length that `lengths` looks at.
         """
-        pairs = list(cells) if isinstance(cells, Iterable) else cells
-        if not isinstance(pairs, list) or any(not isinstance(c, (tuple, list)) or len(c) != 2 for c in pairs):
+        pairs = list(cells) if isinstance(cells, Iterable) else [cells]
+        if any(not isinstance(c, (tuple, list)) or len(c) != 2 for c in pairs):
             raise ValueError(f"cells must be pairs (place, label), got {cells!r}")
         most = self.max_length if length is None else checks.count("length", length, 0)
         places = 1 + max((checks.count(f"cells[{n}][0]", place, 0) for n, (place, _) in enumerate(pairs)), default=-1)

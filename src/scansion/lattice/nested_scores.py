@@ -254,11 +254,13 @@ class NestedCore(Core):
 
         def level(old: Level, here: Floats, ends: Floats) -> Level:
             later = BOUNDARY * (1.0 - ends)[:, None]
-            parts = {"inside": here + later, "stop": (BOUNDARY * ends[:, None] - later).repeat(old.size, 1)}
-            masks = {name: possible(getattr(old, name)) for name in ("inside", "start", "stop", "length", "spans")}
-            for name, mask in masks.items():
-                parts[name] = parts[name] + mask if name in parts and mask is not None else parts.get(name, mask)
-            return replace(old, dense=False, **parts)
+            inside, stop = here + later, (BOUNDARY * ends[:, None] - later).repeat(old.size, 1)
+            masks: dict[str, Any] = {
+                name: possible(getattr(old, name)) for name in ("inside", "start", "stop", "length", "spans")
+            }
+            for name, values in (("inside", inside), ("stop", stop)):
+                masks[name] = values if masks[name] is None else values + masks[name]
+            return replace(old, dense=False, **masks)
 
         def moves(arrays: tuple[Floats, ...]) -> tuple[Floats, ...]:
             masks = [possible(array) for array in arrays]

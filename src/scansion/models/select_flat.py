@@ -82,7 +82,7 @@ class FlatSelection:
         patterns = given.patterns
         if patterns is not None and (isinstance(patterns, (str, bytes)) or not isinstance(patterns, Iterable)):
             raise ValueError(f"patterns must be a list of label tuples, got {patterns!r}")
-        transitions = given.transitions
+        transitions = given._given("transitions")
         if isinstance(transitions, str) and transitions not in ("all", "seen"):
             raise ValueError(f"transitions must be 'all', 'seen' or pairs of labels, got {transitions!r}")
         slack = getattr(given, "slack", 0.0)

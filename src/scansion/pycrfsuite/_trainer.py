@@ -258,7 +258,9 @@ class BaseTrainer:
         else:
             settings = crf.settings()
             watch = _Watch(self, crf, problem.model, [(x, y) for x, y, group in self._sequences if group == holdout])
-            found = learn(problem.objective, problem.model.weights, settings, watch, watch)  # type: ignore[arg-type]
+            penalty, _ = crf._penalty(problem.model, settings, problem.objective)
+            weights = problem.model.weights  # the steps are CRFsuite's: in no coordinates but its own
+            found = learn(problem.objective, weights, settings, penalty, None, watch, watch)  # type: ignore[arg-type]
             if self._algorithm in ("lbfgs", "l2sgd"):
                 name = "L-BFGS" if self._algorithm == "lbfgs" else "SGD"
                 self._say(f"{name} terminated: {found.message}\n")
