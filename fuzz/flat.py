@@ -509,7 +509,7 @@ def long_segments(rng: np.random.Generator) -> int:
         for name in ("start", "inside", "length"):  # longer patterns depend on the start alone
             if name != "start":
                 parts[name][:, L:] = 0.0
-            if rng.random() < 0.3:
+            if rng.random() < 0.3 and len(parts) > 1 + (name == "inside"):
                 del parts[name]
         if not parts or any(np.abs(part[np.isfinite(part)]).max(initial=0.0) > 1e5 for part in parts.values()):
             continue  # what is written out is rounded

@@ -174,7 +174,7 @@ def test_unlabelled_levels_are_warned_of():
         sc.HierarchicalCRF(names, topology=same, max_iterations=2).fit(X, y)
     assert told[0].filename == __file__
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.filterwarnings("error", message="y says nothing of the labels")
         sc.HierarchicalCRF(names, topology={"P": list("AB"), "Q": list("BC")}, max_iterations=2).fit(X, y)
         one = {"top": [(0, 5, "P")], **low}
         sc.HierarchicalCRF(names, topology=same, max_iterations=2).fit(X, [one, y[1]])
