@@ -205,7 +205,7 @@ def test_outputs_are_replaced_or_left_alone(model, tmp_path, capsys, verb):
     bad.write_text(COLUMNS * 20_000 + "one two three four\n")  # more than one block
     out.write_text("before")
     assert main(arguments) == 1
-    assert "bad.txt, line" in capsys.readouterr().err
+    assert "bad.txt:120001: the line has 4 columns" in capsys.readouterr().err
     assert out.read_text() == "before"
     assert sorted(os.listdir(tmp_path)) == ["bad.txt", "out"]
     bad.write_text(COLUMNS)
