@@ -184,9 +184,7 @@ def durations(n: int = 80, seed: int = 2) -> Case:
         return np.log(emission[:, [int(token[0][2:]) for token in x]]).T
 
     sample, truth, _ = segmental(labels, table, transition, emit, score, 150, n, rng)
-    return Case(
-        "durations", sc.SemiCRF(max_length=40, length_features=("bins",)), *sample(), *sample(), truth, True, labels
-    )
+    return Case("durations", sc.SemiCRF(max_length=40), *sample(), *sample(), truth, True, labels)
 
 
 def long(n: int = 20, seed: int = 3) -> Case:
@@ -205,9 +203,7 @@ def long(n: int = 20, seed: int = 3) -> Case:
         return -0.5 * ((x[:, None] - means) ** 2).sum(-1)
 
     sample, truth, _ = segmental(labels, table, transition, emit, score, 900, n, rng)
-    return Case(
-        "long", sc.SemiCRF(max_length=300, length_features=("length", "log")), *sample(), *sample(), truth, True, labels
-    )
+    return Case("long", sc.SemiCRF(max_length=300), *sample(), *sample(), truth, True, labels)
 
 
 CASES = (words, columns, durations, long)

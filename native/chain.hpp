@@ -41,6 +41,10 @@ inline void matvec_block(const double* w, int64_t rows, int64_t stride, const do
 }
 
 inline void matvec(const double* w, int64_t rows, int64_t stride, const double* a, double* out) {
+#if defined(__AVX2__)  // sums of up to eight vectors fit into the registers, and one pass waits less than two
+  if (stride == 8 * kLanes) return matvec_block<8>(w, rows, stride, a, out);
+  if (stride == 7 * kLanes) return matvec_block<7>(w, rows, stride, a, out);
+#endif
   int64_t j = 0;
   for (; j + 6 * kLanes <= stride; j += 6 * kLanes) matvec_block<6>(w + j, rows, stride, a, out + j);
   switch ((stride - j) / kLanes) {

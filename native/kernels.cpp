@@ -3,6 +3,7 @@
 #include "kernels.hpp"
 
 #include "chain.hpp"
+#include "chain_entropy.hpp"
 #include "nested.hpp"
 #include "rows.hpp"
 #include "segment.hpp"
@@ -172,6 +173,7 @@ constexpr Kernels table = {
     chain_posteriors,
     chain_table,
     plain_chain_row,
+    chain_entropy,
     segment_workspace,
     segment_posteriors,
     segment_prepare,

@@ -18,6 +18,9 @@ struct Kernels {
   // table (T, L) of forward logarithms, or (best) of best scores, rows shifted to maximum 0
   Filled (*chain_table)(const ChainView& view, bool best, double* row, double* table);
   void (*chain_row)(const ChainView& view, int64_t t, double* row);
+  // logs (L, padded L): logarithms of the weights, 0 where one is 0; false: another way must be gone
+  bool (*chain_entropy)(const ChainView& view, const TransitionWeights& weights, const double* logs, double* work,
+                        double& out);
 
   int64_t (*segment_workspace)(const SegmentView& view, const TopologyView& net);
   // kLost: the answer's arrays are as they came, zero

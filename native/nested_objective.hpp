@@ -55,7 +55,7 @@ class NestedProblem {
 
   // made when first wanted
   const SplitFeatures* split() const {
-    if (!split_ && !data.values && !features.tokens().empty())
+    if (!split_ && !features.tokens().empty() && SplitFeatures::serves(data))
       split_ = std::make_unique<SplitFeatures>(features.tokens()[0].features, features.width(), data);
     return split_.get();
   }

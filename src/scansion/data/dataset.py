@@ -279,6 +279,12 @@ def gather(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
     return result, np.arange(result[-1]) + np.repeat(first - result[:-1], lengths)
 
 
+def cut(rows: Any, offsets: Ints) -> list[Any]:
+    """Rows of all sequences, a list or an array, as one piece for each."""
+    cuts = offsets.tolist()
+    return [rows[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+
 def encode(X: Iterable[Any], vocabulary: Vocabulary | None = None, *, frozen: bool = False) -> Dataset:
     """Number the attributes of sequences of tokens.
 
@@ -329,7 +335,7 @@ def encode(X: Iterable[Any], vocabulary: Vocabulary | None = None, *, frozen: bo
         vocabulary = Vocabulary()
     elif not isinstance(vocabulary, Vocabulary):
         raise TypeError(f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
-    data = Dataset._trusted(*_core.encode(X, vocabulary, bool(frozen), _unusual), vocabulary)
+    data = Dataset._trusted(*encoded_arrays(X, vocabulary, bool(frozen)), vocabulary)
     _check_values(data)
     return data
 
@@ -349,6 +355,11 @@ def _check_values(data: Dataset) -> None:
     )
 
 
+def encoded_arrays(X: Any, vocabulary: Vocabulary, frozen: bool) -> tuple[Ints, Ints, Numbers, Floats | None]:
+    """Offsets, token offsets, numbers and values of the `Dataset` that `encode` makes of a list of sequences."""
+    return _core.encode(X, vocabulary, frozen, unusual)
+
+
 def _describe(value: Any) -> str:
     """A value's type, and for strings the value."""
     if isinstance(value, (str, bytes)):
@@ -356,7 +367,7 @@ def _describe(value: Any) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def _unusual(sequence: Any, number: int) -> Any:
+def unusual(sequence: Any, number: int) -> Any:
     """A sequence that is neither list nor tuple, for the kernel.
 
     Returns an iterable of tokens that is not a tuple, or (row offsets, columns, values or None, vocabulary of the

@@ -229,7 +229,7 @@ class FlatSelection:
         n = len(labels)
         begin, end = known.offsets[:-1], known.offsets[1:]
         filled = begin < end
-        seen = {*seen_patterns(known, 1, lambda _: 0.0), *passed_patterns(known, 1)}
+        seen = {*seen_patterns(known, 1, lambda _: 0.0), *passed_patterns(known, 1, len(labels))}
         seen |= {(BOS, y) for y in known.level.numbers[begin[filled]].tolist() if y >= 0}
         seen |= {(y, EOS) for y in known.level.numbers[end[filled] - 1].tolist() if y >= 0}
         seen |= {pair for path in paths(known) for pair in ((BOS, path[0]), (path[-1], EOS))}
@@ -292,7 +292,7 @@ class FlatSelection:
             for least, some in self._by_frequency(bits):
                 tables.append(_core.token_feature_table(kept, net, numbers, ends, k, some, least))
                 _check_ends(part, tables[-1], model)
-            for candidates, cuts in label_candidates(known, whole=part == "inner"):
+            for candidates, cuts in label_candidates(known, part == "inner", n):
                 tables.append(_core.token_feature_table(kept, net, candidates, cuts, k, bits & np.uint32(1), -np.inf))
             if tables:
                 blocks.append(Block(0, part, False, *_united(tables, len(patterns))))
@@ -309,7 +309,7 @@ class FlatSelection:
         if self.patterns is not None:
             return _given_patterns("patterns", self.patterns, labels)
         found = seen_patterns(known, self.order, self.least)
-        passed = passed_patterns(known, self.order) - set(found)
+        passed = passed_patterns(known, self.order, len(labels)) - set(found)
         found = sorted([*found, *passed], key=lambda p: (len(p), p)) if passed else found
         if self.all_possible_transitions and self.unseen and self.order >= 1:
             n = len(labels)
