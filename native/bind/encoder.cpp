@@ -322,7 +322,7 @@ class Walker {
   template <class... Args>
   [[noreturn]] void fail(PyObject* type, const char* format, Args... args) {
     const nb::object what = nb::steal(PyUnicode_FromFormat(format, args...));
-    if (what) PyErr_Format(type, "sequence %zd, position %zd: %U", sequence_, position_, what.ptr());
+    if (what) PyErr_Format(type, "X, sequence %zd, position %zd: %U", sequence_, position_, what.ptr());
     throw nb::python_error();
   }
 

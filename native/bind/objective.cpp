@@ -165,14 +165,14 @@ class FlatObjectiveArrays {
 
 using Ends = std::optional<Int8s>;
 using MaybeOut = std::optional<DoublesOut>;
-using Table = std::tuple<nb::ndarray<nb::numpy, int64_t>, nb::ndarray<nb::numpy, int32_t>>;
+using TableArrays = std::tuple<nb::ndarray<nb::numpy, int64_t>, nb::ndarray<nb::numpy, int32_t>>;
 
-Table to_table(FeatureTable&& table) {
+TableArrays to_table(FeatureTable&& table) {
   const size_t rows = table.rows.size(), features = table.pattern.size();
   return {to_numpy(std::move(table.rows), {rows}), to_numpy(std::move(table.pattern), {features})};
 }
 
-Table token_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels, const Ends& ends,
+TableArrays token_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels, const Ends& ends,
                           int part, const nb::ndarray<const uint32_t, nb::numpy, nb::c_contig, nb::device::cpu>& orders,
                           double least) {
   FeatureTable table;
@@ -184,7 +184,7 @@ Table token_feature_table(const DataArrays& data, const PatternAutomaton& automa
   return to_table(std::move(table));
 }
 
-Table cell_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels, const Ends& ends,
+TableArrays cell_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels, const Ends& ends,
                          int64_t attributes, double least) {
   const KnownSegments known{data.view(), automaton, labels.data(), data_or_null<int8_t>(ends)};
   return to_table(cell_features(known, attributes, least));

@@ -349,8 +349,9 @@ def _dense(unary: Floats, offsets: Ints, transition: Any, start: Any, end: Any) 
     size = unary.shape[1]
     if size == 0:
         raise ValueError(f"unary must have at least one label, got shape {unary.shape}")
+    checks.memory(f"transitions between {size} labels and their exponentials", 3 * size * size)
     transition = np.zeros((size, size)) if transition is None else transition
-    matrix = np.asarray(transition)
+    matrix = checks.plain("transition", transition)
     if matrix.ndim == 3:
         steps = int(np.maximum(np.diff(offsets) - 1, 0).sum())
         scores = checks.scores("transition", transition, (steps, size, size))

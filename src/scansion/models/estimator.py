@@ -290,6 +290,8 @@ class Estimator(Settings):
         model = selection.select(inputs, known, levels, data.vocabulary)
         if old is not None:
             carry_over(old, model)
+        else:
+            model.warn_of_symmetry(known)
         objective = model.objective(inputs, known, weight)
         model.check_known(objective, known)
         self._check_examples(model, known)

@@ -420,6 +420,9 @@ class FlatModel(Model):
             native.set_trajectories(*known.trajectories, not self.segments)
         return NativeObjective(native, np.flatnonzero(known.known), inputs, known)
 
+    def warn_of_symmetry(self, known: Knowledge) -> None:
+        """Nothing to warn of: labels that y does not tell are none of the model's."""
+
     def check_known(self, objective: NativeObjective, known: Knowledge) -> None:
         """Raise if no configuration has the trajectory of a sequence."""
         if known.trajectories is not None:

@@ -8,10 +8,8 @@ and scikit-learn's inspection of signatures see all of them.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -330,13 +328,13 @@ def strengths(name: str, value: Any) -> Strength:
         for group, one in value.items():
             if not isinstance(group, str):
                 raise ValueError(f"{name} must have names of groups or prefixes of attributes as keys, got {group!r}")
-            if not isinstance(one, Mapping) and not (_is_number(one) and one >= 0):
+            if not isinstance(one, Mapping) and not (checks.is_number(one) and one >= 0):
                 raise ValueError(f"{name} must be a number >= 0 for each group, got {one!r} for {group!r}")
         return {g: strengths(f"{name}[{g!r}]", v) if isinstance(v, Mapping) else float(v) for g, v in value.items()}
     values = value.tolist() if isinstance(value, np.ndarray) else value
     several = isinstance(values, Sequence) and not isinstance(values, str)
     given = list(values) if several else [values]
-    if not given or not all(_is_number(v) and v >= 0 for v in given):
+    if not given or not all(checks.is_number(v) and v >= 0 for v in given):
         raise ValueError(
             f"{name} must be a number >= 0, or one for each order, got {value!r} (or give a dict of groups)"
         )
@@ -357,15 +355,11 @@ def seed(random_state: Any) -> int:
         return int(random_state.randint(2**31))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
-    return 0 if random_state is None else checks.count("random_state", random_state, 0)
-
-
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, (bool, np.bool_)) and isinstance(value, Real) and math.isfinite(value)
+    return 0 if random_state is None else checks.count("random_state", random_state, 0, 2**63 - 1)
 
 
 def _number(name: str, value: Any, wanted: str, fits: Callable[[float], bool]) -> None:
-    if not _is_number(value) or not fits(value):
+    if not checks.is_number(value) or not fits(value):
         raise ValueError(f"{name} must be a number {wanted}, got {value!r}")
 
 

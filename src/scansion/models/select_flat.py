@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,7 +86,7 @@ class FlatSelection:
         if isinstance(transitions, str) and transitions not in ("all", "seen"):
             raise ValueError(f"transitions must be 'all', 'seen' or pairs of labels, got {transitions!r}")
         slack = getattr(given, "slack", 0.0)
-        if isinstance(slack, bool) or not isinstance(slack, Real) or not 0.0 <= float(slack) < np.inf:
+        if not checks.is_number(slack) or slack < 0:
             raise ValueError(f"slack must be a number >= 0, got {slack!r}")
         repeats, long = getattr(given, "repeats", None), getattr(given, "long_segments", "error")
         if repeats not in (None, True, False):
@@ -366,7 +365,7 @@ def _frequencies(min_freq: Any) -> tuple[float, ...]:
     several = isinstance(min_freq, (Sequence, np.ndarray)) and not isinstance(min_freq, (str, bytes))
     given = list(min_freq) if several else [min_freq]
     for value in given:
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
+        if not checks.is_number(value) or value < 0:
             raise ValueError(f"min_freq must be a number >= 0, got {min_freq!r} (or give one for each order)")
     if not given:
         raise ValueError("min_freq must be a number >= 0, got none")

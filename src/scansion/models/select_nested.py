@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,7 +81,7 @@ class NestedSelection:
         if given.transitions not in ("all", "seen"):
             raise ValueError(f"transitions must be 'all' or 'seen', got {given.transitions!r}")
         least = given._given("min_freq")
-        if isinstance(least, bool) or not isinstance(least, Real) or not 0.0 <= float(least) < np.inf:
+        if not checks.is_number(least) or least < 0:
             raise ValueError(f"min_freq must be a number >= 0, got {least!r}")
         parts = given.attribute_parts
         if parts is not None and not isinstance(parts, Mapping):
