@@ -55,8 +55,6 @@ def evenly_aligned(known: Knowledge) -> Knowledge | None:
 
 def unseen_labels(known: Knowledge, n_labels: int) -> list[int]:
     """Labels that no token is known to have, and no trajectory passes."""
-    if known.complete.all():  # nothing could become of them
-        return []
     seen = np.zeros(n_labels, np.bool_)
     numbers = known.level.numbers
     seen[numbers[numbers >= 0]] = True
@@ -64,6 +62,11 @@ def unseen_labels(known: Knowledge, n_labels: int) -> list[int]:
         seen[trajectory] = True
     unseen: list[int] = np.flatnonzero(~seen).tolist()
     return unseen
+
+
+def _to_come(known: Knowledge, n_labels: int) -> list[int]:
+    """Those of them that something unknown may turn out to be."""
+    return [] if known.complete.all() else unseen_labels(known, n_labels)
 
 
 def paths(known: Knowledge) -> list[list[int]]:
@@ -92,7 +95,7 @@ def label_candidates(
                 labels[offsets[b] : offsets[b + 1]] = members[k]
         yield labels, ends
     mask = known.level.mask(n_labels)
-    for y in unseen_labels(known, n_labels):
+    for y in _to_come(known, n_labels):
         may = known.level.numbers < 0 if mask is None else mask[:, y] & (known.level.numbers < 0)
         yield np.where(may, y, -1).astype(np.int32), ends
 
@@ -104,7 +107,7 @@ def passed_patterns(known: Knowledge, order: int, n_labels: int) -> set[Pattern]
     """
     merge = known.level.ends is None
     found: set[Pattern] = set()
-    for y in unseen_labels(known, n_labels) if order else []:
+    for y in _to_come(known, n_labels) if order else []:
         found |= {pair for other in range(n_labels) for pair in ((y, other), (other, y))}
     for _, trajectory in _rows(known):
         level: set[Pattern] = {(i,) for i in range(len(trajectory))}
