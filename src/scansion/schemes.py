@@ -566,7 +566,7 @@ def _plain_labels(items: list[Segment], length: int, outside: Any, strict: bool)
     return labels
 
 
-def _checked(segments: Iterable[tuple[int, int, Any]], length: int | None) -> list[Segment]:
+def _checked(segments: Iterable[tuple[int, int, Any]], length: Any) -> list[Segment]:
     """Segments in order, after the checks of `encode`."""
     if length is not None:
         if not isinstance(length, (int, np.integer)) or length >= 2**31:
