@@ -6,7 +6,8 @@ ASAN_VENV := .venv-asan
 BIN := $(VENV)/bin
 ASAN_BIN := $(ASAN_VENV)/bin
 PIP_QUIET := --quiet --disable-pip-version-check
-NATIVE := CMakeLists.txt $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' \))
+CPP := $(shell find native -type f \( -name '*.cpp' -o -name '*.hpp' \))
+NATIVE := CMakeLists.txt $(CPP)
 # An editable installation lists the modules: it is made again when one comes, goes or moves.
 MODULES := $(VENV)/.modules-$(shell find src -name '*.py' | LC_ALL=C sort | cksum | cut -d' ' -f1)
 WHEEL_TESTS := tests/test_chain.py tests/test_formats.py tests/test_verbs.py
@@ -44,6 +45,7 @@ lint: $(VENV)/.tools $(VENV)/.built  ## check style (ruff), formatting (ruff for
 	@echo "lint: checking style, formatting and types"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/clang-format --dry-run -Werror $(CPP)
 	@$(BIN)/mypy
 
 bench: $(VENV)/.built $(VENV)/.bench  ## time the kernels against other libraries

@@ -22,7 +22,7 @@
 
 namespace scansion::SCANSION_ISA {
 
-constexpr double kTiny = 1e-280;        // a kept weight above this is not hurt by vanished ones
+constexpr double kTiny = 1e-280;         // a kept weight above this is not hurt by vanished ones
 constexpr double kNoUnderflow = 1e-290;  // products above this have not vanished
 constexpr double kLogNoUnderflow = -665.0;
 constexpr double kMixing = 1e-100;
@@ -48,12 +48,23 @@ inline void matvec(const double* w, int64_t rows, int64_t stride, const double* 
   int64_t j = 0;
   for (; j + 6 * kLanes <= stride; j += 6 * kLanes) matvec_block<6>(w + j, rows, stride, a, out + j);
   switch ((stride - j) / kLanes) {
-    case 5: matvec_block<5>(w + j, rows, stride, a, out + j); break;
-    case 4: matvec_block<4>(w + j, rows, stride, a, out + j); break;
-    case 3: matvec_block<3>(w + j, rows, stride, a, out + j); break;
-    case 2: matvec_block<2>(w + j, rows, stride, a, out + j); break;
-    case 1: matvec_block<1>(w + j, rows, stride, a, out + j); break;
-    default: break;
+    case 5:
+      matvec_block<5>(w + j, rows, stride, a, out + j);
+      break;
+    case 4:
+      matvec_block<4>(w + j, rows, stride, a, out + j);
+      break;
+    case 3:
+      matvec_block<3>(w + j, rows, stride, a, out + j);
+      break;
+    case 2:
+      matvec_block<2>(w + j, rows, stride, a, out + j);
+      break;
+    case 1:
+      matvec_block<1>(w + j, rows, stride, a, out + j);
+      break;
+    default:
+      break;
   }
 }
 
@@ -95,7 +106,7 @@ inline void outer_sum(const double* a, const double* v, int64_t n, int64_t rows,
 }
 
 inline double row_max(const double* x, int64_t n) {
-  Vec m = splat(-kInfinity);
+  Vec m = splat(kMinusInfinity);
   for (int64_t j = 0; j < n; j += kLanes) m = max(m, load(x + j));
   return horizontal_max(m);
 }
@@ -126,7 +137,7 @@ inline double row_smallest(const double* x, int64_t n) {
 
 // x <- exp(x - shift); returns the lowest finite argument (0 if none), shift must be finite.
 inline double row_exp(double* x, int64_t n, double shift) {
-  const Vec s = splat(shift), none = splat(-kInfinity), zero = splat(0.0);
+  const Vec s = splat(shift), none = splat(kMinusInfinity), zero = splat(0.0);
   Vec low = zero;
   for (int64_t j = 0; j < n; j += kLanes) {
     const Vec y = load(x + j) - s;
@@ -147,8 +158,8 @@ inline void chain_row(const ChainView& c, int64_t t, int64_t stride, double* row
     for (int64_t j = 0; j < n; ++j) row[j] += c.end[j];
   if (c.allowed)
     for (int64_t j = 0; j < n; ++j)
-      if (!c.allowed[t * n + j]) row[j] = -kInfinity;
-  for (int64_t j = n; j < stride; ++j) row[j] = -kInfinity;
+      if (!c.allowed[t * n + j]) row[j] = kMinusInfinity;
+  for (int64_t j = n; j < stride; ++j) row[j] = kMinusInfinity;
 }
 
 // Row t holds sums with start or end scores
@@ -160,21 +171,22 @@ SCANSION_RARE inline bool edge_is_tame(const ChainView& c, int64_t t, double top
   const double* end = t == c.length - 1 ? c.end : nullptr;
   if (!(top >= -kFar)) return false;
   for (int64_t j = 0; j < c.labels; ++j)
-    if (!(c.unary[t * c.labels + j] <= kTame && (!start || start[j] <= kTame) && (!end || end[j] <= kTame))) return false;
+    if (!(c.unary[t * c.labels + j] <= kTame && (!start || start[j] <= kTame) && (!end || end[j] <= kTame)))
+      return false;
   return true;
 }
 
 inline void exponentiate_transition(const double* scores, int64_t n, TransitionWeights& w) {
   const int64_t stride = padded(n);
-  double shift = -kInfinity;
+  double shift = kMinusInfinity;
   for (int64_t i = 0; i < n; ++i) {
     double* row = w.weight + i * stride;
     for (int64_t j = 0; j < n; ++j) row[j] = scores[i * n + j];
-    for (int64_t j = n; j < stride; ++j) row[j] = -kInfinity;
+    for (int64_t j = n; j < stride; ++j) row[j] = kMinusInfinity;
     const double m = row_max(row, stride);
     shift = shift > m ? shift : m;
   }
-  w.shift = shift > -kInfinity ? shift : 0.0;
+  w.shift = shift > kMinusInfinity ? shift : 0.0;
   double low = 0.0, smallest = 1.0;
   int64_t zeros = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -334,9 +346,9 @@ inline bool chain_forward_backward(const ChainView& c, const TransitionWeights* 
 inline void log_matvec(const double* x, const double* w, int64_t n, double* out) {
   int64_t j = 0;
   for (; j + kLanes <= n; j += kLanes) {
-    Vec m = splat(-kInfinity);
+    Vec m = splat(kMinusInfinity);
     for (int64_t i = 0; i < n; ++i) m = max(m, splat(x[i]) + load(w + i * n + j));
-    const Vec shift = select_greater(m, splat(-kInfinity), m, splat(0.0));
+    const Vec shift = select_greater(m, splat(kMinusInfinity), m, splat(0.0));
     Vec s = splat(0.0);
     for (int64_t i = 0; i < n; ++i) s = s + exp(splat(x[i]) + load(w + i * n + j) - shift);
     double top[kLanes], sum[kLanes];
@@ -345,12 +357,12 @@ inline void log_matvec(const double* x, const double* w, int64_t n, double* out)
     for (int64_t k = 0; k < kLanes; ++k) out[j + k] = top[k] + std::log(sum[k]);  // log 0 = -inf
   }
   for (; j < n; ++j) {
-    double m = -kInfinity;
+    double m = kMinusInfinity;
     for (int64_t i = 0; i < n; ++i) {
       const double y = x[i] + w[i * n + j];
       m = y > m ? y : m;
     }
-    if (!(m > -kInfinity)) {
+    if (!(m > kMinusInfinity)) {
       out[j] = m;
       continue;
     }
@@ -363,7 +375,7 @@ inline void log_matvec(const double* x, const double* w, int64_t n, double* out)
 // Greatest of n numbers
 inline double array_max(const double* x, int64_t n) {
   const int64_t whole = n / kLanes * kLanes;
-  Vec top = splat(-kInfinity);
+  Vec top = splat(kMinusInfinity);
   for (int64_t j = 0; j < whole; j += kLanes) top = max(top, load(x + j));
   double m = horizontal_max(top);
   for (int64_t j = whole; j < n; ++j) m = x[j] > m ? x[j] : m;
@@ -382,7 +394,7 @@ class LogRows {
       most_ = max(most_, max(a, r));
       return a + r;
     };
-    const Vec none = splat(-kInfinity), final_sum = added(last);
+    const Vec none = splat(kMinusInfinity), final_sum = added(last);
     Vec top = final_sum;
     for (int64_t j = 0; j < last; j += kLanes) {
       const Vec sum = added(j);
@@ -391,7 +403,7 @@ class LogRows {
     }
     store(x + last, final_sum);
     const double shift = horizontal_max(top);
-    if (!(shift > -kInfinity)) return shift;
+    if (!(shift > kMinusInfinity)) return shift;
     const Vec by = splat(shift);
     const auto shifted = [&](int64_t j) {
       const Vec y = load(x + j) - by;
@@ -415,7 +427,7 @@ class LogRows {
   double settle_few(double* x, const double* row, int64_t n) {
     double rest[2 * kLanes];
     for (int64_t j = 0; j < kLanes; ++j) {
-      rest[j] = j < n ? x[j] : -kInfinity;
+      rest[j] = j < n ? x[j] : kMinusInfinity;
       rest[kLanes + j] = row && j < n ? row[j] : 0.0;
     }
     const double shift = settle(rest, rest + kLanes, kLanes);
@@ -423,7 +435,7 @@ class LogRows {
     return shift;
   }
 
-  Vec most_ = splat(-kInfinity), low_ = splat(0.0), shifts_ = splat(0.0);
+  Vec most_ = splat(kMinusInfinity), low_ = splat(0.0), shifts_ = splat(0.0);
 };
 
 // Whether no score is too large to be added to others: entries that fell behind cannot come back, then
@@ -447,7 +459,7 @@ inline Filled chain_log_table(const ChainView& c, const Step& step, double* row,
     else
       step(a - L, c.transition + (t - 1) * c.transition_stride, a);
     const double shift = rows.settle(a, row, L);
-    if (shift == -kInfinity) return Filled::kNothing;
+    if (shift == kMinusInfinity) return Filled::kNothing;
     add(scale, shift);
   }
   const Filled kept = rows.kept();
@@ -460,7 +472,7 @@ inline Filled chain_log_forward(const ChainView& c, double* row, double* table, 
   Scale scale;
   const Filled filled = chain_log_table(
       c, [L](const double* before, const double* w, double* out) { log_matvec(before, w, L, out); }, row, table, scale);
-  log_z = filled == Filled::kNothing ? -kInfinity : 0.0;
+  log_z = filled == Filled::kNothing ? kMinusInfinity : 0.0;
   if (T == 0 || filled == Filled::kNothing || filled == Filled::kLost) return filled;
   double s = 0.0;
   for (int64_t j = 0; j < L; ++j) s += std::exp(table[(T - 1) * L + j]);
@@ -472,11 +484,11 @@ inline Filled chain_log_forward(const ChainView& c, double* row, double* table, 
 // log sum_j exp(x[j] + y[j])
 inline double log_sum(const double* x, const double* y, int64_t n) {
   const int64_t whole = n / kLanes * kLanes;
-  Vec top = splat(-kInfinity);
+  Vec top = splat(kMinusInfinity);
   for (int64_t j = 0; j < whole; j += kLanes) top = max(top, load(x + j) + load(y + j));
   double m = horizontal_max(top);
   for (int64_t j = whole; j < n; ++j) m = x[j] + y[j] > m ? x[j] + y[j] : m;
-  if (!(m > -kInfinity)) return m;
+  if (!(m > kMinusInfinity)) return m;
   const Vec shift = splat(m);
   Vec sum = splat(0.0);
   for (int64_t j = 0; j < whole; j += kLanes) sum = sum + exp(load(x + j) + load(y + j) - shift);
@@ -530,7 +542,7 @@ inline bool chain_log_forward_backward(const ChainView& c, double* work, bool ba
 inline void max_matvec(const double* x, const double* w, int64_t n, double* out) {
   int64_t j = 0;
   for (; j + 2 * kLanes <= n; j += 2 * kLanes) {
-    Vec m0 = splat(-kInfinity), m1 = m0;
+    Vec m0 = splat(kMinusInfinity), m1 = m0;
     for (int64_t i = 0; i < n; ++i) {
       const Vec xi = splat(x[i]);
       m0 = max(m0, xi + load(w + i * n + j));
@@ -540,12 +552,12 @@ inline void max_matvec(const double* x, const double* w, int64_t n, double* out)
     store(out + j + kLanes, m1);
   }
   for (; j + kLanes <= n; j += kLanes) {
-    Vec m = splat(-kInfinity);
+    Vec m = splat(kMinusInfinity);
     for (int64_t i = 0; i < n; ++i) m = max(m, splat(x[i]) + load(w + i * n + j));
     store(out + j, m);
   }
   for (; j < n; ++j) {
-    double m = -kInfinity;
+    double m = kMinusInfinity;
     for (int64_t i = 0; i < n; ++i) m = x[i] + w[i * n + j] > m ? x[i] + w[i * n + j] : m;
     out[j] = m;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "chain_batch.hpp"
+#include "numeric.hpp"
 
 namespace scansion {
 
@@ -29,7 +30,7 @@ class ChainSearch {
     open_.clear();
     links_.clear();
     labels_.resize(static_cast<size_t>(T));
-    limit_ = kInfiniteRegret;
+    limit_ = kInfinity;
     turn_ = id_ = 0;
     int64_t wanted = k;
     totals_.assign(table + (T - 1) * L, table + T * L);
@@ -54,8 +55,6 @@ class ChainSearch {
   }
 
  private:
-  static constexpr double kInfiniteRegret = std::numeric_limits<double>::infinity();
-
   struct Link {
     int32_t label;
     int64_t next;
@@ -96,7 +95,7 @@ class ChainSearch {
   std::vector<Link> links_;
   std::vector<double> totals_;
   std::vector<int32_t> labels_;
-  double limit_ = kInfiniteRegret;
+  double limit_ = kInfinity;
   int64_t turn_ = 0, id_ = 0;
 };
 
@@ -120,13 +119,12 @@ class ChainAnswers {
       double* row = workers[worker].work.take(v.length * v.labels + v.labels);
       double* table = row + v.labels;
       if (kernels().chain_table(v, true, row, table) == Filled::kFine) {
-        workers[worker].search.run(v, table, k, [&](const int32_t* labels) {
-          found.add({labels, labels + v.length}, score(i, labels));
-        });
+        workers[worker].search.run(
+            v, table, k, [&](const int32_t* labels) { found.add({labels, labels + v.length}, score(i, labels)); });
       } else {
         std::vector<Configuration> best;
-        if (!batch_.template with_graph<Table::kBest>(
-                i, workers[worker].work, [&](auto& graph) { return best_configurations(graph, k, best); }))
+        if (!batch_.template with_graph<Table::kBest>(i, workers[worker].work,
+                                                      [&](auto& graph) { return best_configurations(graph, k, best); }))
           return;
         for (const Configuration& one : best) found.add(labels_of(one[0]), batch_.score(i, one));
       }
@@ -145,8 +143,8 @@ class ChainAnswers {
       ChainAnswer answer;
       double* alpha = work[worker].take(kernels().chain_workspace(T, L) + L);
       double* sums = alpha + kernels().chain_workspace(T, L);
-      const bool linear = !batch_.varying &&
-                          kernels().chain_posteriors(v, &shared.weights, alpha, false, answer) == Sums::kLinear;
+      const bool linear =
+          !batch_.varying && kernels().chain_posteriors(v, &shared.weights, alpha, false, answer) == Sums::kLinear;
       std::vector<int32_t> labels(static_cast<size_t>(T));
       if (!linear) {
         std::vector<Configuration> drawn(static_cast<size_t>(n));

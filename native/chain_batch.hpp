@@ -32,7 +32,8 @@ class ChainBatch {
   // once after the fields above are set
   void prepare() {
     first_pair_.assign(1, 0);
-    for (int64_t i = 0; i < sequences; ++i) first_pair_.push_back(first_pair_.back() + std::max<int64_t>(0, length(i) - 1));
+    for (int64_t i = 0; i < sequences; ++i)
+      first_pair_.push_back(first_pair_.back() + std::max<int64_t>(0, length(i) - 1));
   }
 
   int64_t size() const { return sequences; }
@@ -140,8 +141,8 @@ class ChainBatch {
     for (int64_t chunk = 0; sum_counts && chunk < chunks.chunks; ++chunk)
       for (int64_t i = 0; i < L; ++i)
         for (int64_t j = 0; j < L; ++j)
-          answer.counts[i * L + j] += outer[chunk * square + i * stride + j] * shared.weight[i * stride + j] +
-                                      direct[(chunk * L + i) * L + j];
+          answer.counts[i * L + j] +=
+              outer[chunk * square + i * stride + j] * shared.weight[i * stride + j] + direct[(chunk * L + i) * L + j];
     return escaped;
   }
 

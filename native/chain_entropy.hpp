@@ -33,7 +33,8 @@ inline void entropy_block(const double* w, const double* logs, int64_t rows, int
 
 // logs (L, padded L): logarithms of the transitions' weights, 0 where a weight is 0. False: the sequence is not one for
 // linear space.
-inline bool chain_entropy(const ChainView& c, const TransitionWeights& w, const double* logs, double* work, double& out) {
+inline bool chain_entropy(const ChainView& c, const TransitionWeights& w, const double* logs, double* work,
+                          double& out) {
   const int64_t T = c.length, L = c.labels, stride = padded(L);
   ChainAnswer answer;
   if (!chain_forward_backward(c, &w, work, false, answer)) return false;

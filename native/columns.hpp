@@ -90,8 +90,8 @@ class Columns {
 
  private:
   void add_line(int64_t begin, int64_t eol, int64_t next, const ColumnFormat& format, int64_t number) {
-    const std::string_view line = std::string_view(text).substr(static_cast<size_t>(begin),
-                                                                static_cast<size_t>(eol - begin));
+    const std::string_view line =
+        std::string_view(text).substr(static_cast<size_t>(begin), static_cast<size_t>(eol - begin));
     size_t spaces = 0;
     while (spaces < line.size() && is_blank(line[spaces])) ++spaces;
     const bool blank = spaces == line.size();

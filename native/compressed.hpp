@@ -168,8 +168,6 @@ inline void drop_tiny(double* x, int64_t n) {
   for (int64_t i = 0; i < n; ++i) x[i] = x[i] < 1e-300 ? 0.0 : x[i];
 }
 
-inline int64_t whole_vectors(int64_t n) { return (n + 3) / 4 * 4; }
-
 // Q_n(0..most) of the last reach() + 1 positions, (reach() + 1, S, stride). seen(v, rows) is called when only the
 // changes into v have been added; what it takes away there has not begun a place.
 template <class Sweep, class Seen>
@@ -269,7 +267,7 @@ void complete_places(ArcSweep<ChainGraph>& sweep, int64_t c, int64_t stride, con
 // out (most + 1,) = P(length c, and what `seen` leaves of the changes; see count_places)
 template <class Sweep, class Seen>
 void trajectory_lengths(Sweep& sweep, int64_t most, double* out, const Seen& seen) {
-  const int64_t S = sweep.states(), T = sweep.length(), stride = whole_vectors(most + 1);
+  const int64_t S = sweep.states(), T = sweep.length(), stride = padded4(most + 1);
   const std::vector<double> table = count_places(sweep, most, stride, seen);
   const double* rows = table.data() + (T % (sweep.reach() + 1)) * S * stride;
   const std::vector<double> last = sweep.finals();
@@ -287,7 +285,7 @@ void trajectory_lengths(Sweep& sweep, int64_t most, double* out) {
 // have any (paper 004, equations 9 and 10, for any set of cells)
 template <class Sweep>
 void passing_lengths(Sweep& sweep, int64_t most, const uint8_t* allowed, int64_t places, int64_t labels, double* out) {
-  const int64_t S = sweep.states(), stride = whole_vectors(most + 1);
+  const int64_t S = sweep.states(), stride = padded4(most + 1);
   trajectory_lengths(sweep, most, out, [&](int64_t, double* rows) {
     for (int64_t p = 0; p < S; ++p) {
       const int32_t y = sweep.label(p);
@@ -301,7 +299,7 @@ void passing_lengths(Sweep& sweep, int64_t most, const uint8_t* allowed, int64_t
 // out (c, labels) = P(s_i = j, length c), c >= 1
 template <class Sweep>
 void trajectory_marginals(Sweep& sweep, int64_t c, int64_t labels, double* out) {
-  const int64_t S = sweep.states(), T = sweep.length(), stride = whole_vectors(c + 1);
+  const int64_t S = sweep.states(), T = sweep.length(), stride = padded4(c + 1);
   std::vector<double> entered(static_cast<size_t>((T + 1) * S * c));  // [v, p, i]: place i begins on the way in
   count_places(sweep, c, stride, [&](int64_t v, const double* rows) {
     for (int64_t p = 0; p < S; ++p) std::copy_n(rows + p * stride + 1, c, entered.data() + (v * S + p) * c);
@@ -396,8 +394,8 @@ Trajectory best_places(Sweep& sweep, const double* value, int64_t c, int64_t lab
   Trajectory out;
   for (int64_t v = T, i = c; p >= 0 && v > 0;) {
     const std::vector<Arc>& arcs = sweep.into(v);
-    const auto arc = std::find_if(arcs.begin(), arcs.end(),
-                                  [&](const Arc& a) { return a.target == p && via(a, i) == at(v, p)[i]; });
+    const auto arc =
+        std::find_if(arcs.begin(), arcs.end(), [&](const Arc& a) { return a.target == p && via(a, i) == at(v, p)[i]; });
     if (arc == arcs.end()) break;
     if (arc->change) {
       out.push_back(arc->label);
@@ -503,7 +501,12 @@ class TrajectorySearch {
  public:
   template <class Sweep>
   TrajectorySearch(Sweep& sweep, int64_t labels, int64_t most)
-      : T_(sweep.length()), S_(sweep.states()), labels_(labels), most_(most), initial_(sweep.initial()), reach_(sweep.reach()) {
+      : T_(sweep.length()),
+        S_(sweep.states()),
+        labels_(labels),
+        most_(most),
+        initial_(sweep.initial()),
+        reach_(sweep.reach()) {
     group_.assign(static_cast<size_t>(S_), 0);
     members_.resize(static_cast<size_t>(labels));
     for (int64_t p = 0; p < S_; ++p) {
@@ -665,16 +668,23 @@ class TrajectorySearch {
       n = static_cast<int64_t>(members_[prefix.label].size());
       mass.value.assign(static_cast<size_t>((T_ + 1) * n), 0.0);
       const Prefix& parent = prefixes_[prefix.parent];
-      walk(parent, data_[parent.data], [&](double x, const WayOut& way) {
-        if (way.change && way.label == prefix.label) mass.value[way.stop * n + group_[way.target]] += x * way.weight;
-      }, [](double) {});
+      walk(
+          parent, data_[parent.data],
+          [&](double x, const WayOut& way) {
+            if (way.change && way.label == prefix.label)
+              mass.value[way.stop * n + group_[way.target]] += x * way.weight;
+          },
+          [](double) {});
     }
-    walk(prefix, mass, [&](double x, const WayOut& way) {
-      if (way.change)
-        child[way.label] += x * way.weight * rest_[way.stop * S_ + way.target];
-      else
-        mass.value[way.stop * n + group_[way.target]] += x * way.weight;
-    }, [&](double x) { complete += x; });
+    walk(
+        prefix, mass,
+        [&](double x, const WayOut& way) {
+          if (way.change)
+            child[way.label] += x * way.weight * rest_[way.stop * S_ + way.target];
+          else
+            mass.value[way.stop * n + group_[way.target]] += x * way.weight;
+        },
+        [&](double x) { complete += x; });
     trim(mass, n);
     prefixes_[id].data = static_cast<int64_t>(data_.size());
     data_.push_back(std::move(mass));
@@ -761,7 +771,7 @@ class TrajectorySearch {
   std::vector<double> rest_;  // (T + 1, S) U
   std::vector<Prefix> prefixes_;
   std::vector<Mass> data_;
-  std::vector<Entry> open_;    // a heap
+  std::vector<Entry> open_;   // a heap
   std::vector<double> best_;  // a heap: the k largest probabilities met
 };
 

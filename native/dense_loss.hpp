@@ -25,7 +25,10 @@ class DenseLoss {
   bool serves(int64_t b) const { return target_.status[b] == kComplete; }
 
   DenseLoss(const FlatModelView& model, const DataView& data, const FlatTargetView& target)
-      : m_(model), data_(data), target_(target), weight_(static_cast<size_t>(data.sequences), 0.0),
+      : m_(model),
+        data_(data),
+        target_(target),
+        weight_(static_cast<size_t>(data.sequences), 0.0),
         observed_(static_cast<size_t>(model.labels * model.labels), 0.0) {
     std::unordered_multimap<size_t, int64_t> seen;
     for (int64_t b = 0; b < data.sequences; ++b) {
@@ -84,8 +87,9 @@ class DenseLoss {
         if (t > 0) gold += pairs_[y[t - 1] * L + y[t]];
         posterior_[t * L + y[t]] -= 1.0;
       }
-      add_token_expectations(m.parts[kStart], loss_.data_, split, first, T, weight, posterior_.data(), L, L,
-                             [](int64_t) { return false; }, out, row_);
+      add_token_expectations(
+          m.parts[kStart], loss_.data_, split, first, T, weight, posterior_.data(), L, L, [](int64_t) { return false; },
+          out, row_);
       loss += weight * (answer.log_partition - gold);
       return true;
     }

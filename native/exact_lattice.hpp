@@ -237,8 +237,8 @@ class ExactSegments {
   const SegmentView& view_;
   const TopologyView& net_;
   const bool ordered_;
-  std::vector<Exact> table_;    // (T + 1, S)
-  std::vector<int32_t> ranks_;  // (T + 1, S)
+  std::vector<Exact> table_;                       // (T + 1, S)
+  std::vector<int32_t> ranks_;                     // (T + 1, S)
   std::vector<std::vector<Exact>> starts_, rows_;  // by length: (start classes + 1,), (extent classes or keys,)
   std::vector<Exact> inside_, inside_end_;         // sums over a segment, by extent class and by end class
   bool keyed_ = false;
@@ -302,8 +302,8 @@ inline void exact_chain_posteriors(const ChainView& view, bool backward, ChainAn
 }
 
 // p into all expectations of the segment [u, v) that key k and arc i stand for
-inline void add_segment(const SegmentView& s, const TopologyView& n, int64_t u, int64_t v, int64_t k, int64_t i, double p,
-                        const SegmentAnswer& answer) {
+inline void add_segment(const SegmentView& s, const TopologyView& n, int64_t u, int64_t v, int64_t k, int64_t i,
+                        double p, const SegmentAnswer& answer) {
   const int64_t d = v - u, C = s.columns, cell = u * answer.stride + d - 1, y = n.key_label[k];
   for (int64_t t = u; answer.labels && t < v; ++t) answer.labels[t * n.labels + y] += p;
   if (answer.boundaries) answer.boundaries[v - 1] += p;

@@ -85,7 +85,9 @@ struct AddWeight {
 struct AddExpectation {
   double* out;
   double factor;
-  void operator()(const double* expected, int64_t weight, double value) const { out[weight] += factor * value * *expected; }
+  void operator()(const double* expected, int64_t weight, double value) const {
+    out[weight] += factor * value * *expected;
+  }
   void prefetch(int64_t weight) const { scansion::prefetch(out + weight); }
 };
 // add(weight, value) where something is expected
@@ -112,7 +114,8 @@ class SplitFeatures {
   static bool serves(const DataView& data) {
     if (!data.values) return true;
     const int64_t entries = data.token_offsets[data.offsets[data.sequences]];
-    return 2 * std::count_if(data.values, data.values + entries, [](double x) { return x == 0.0 || x == 1.0; }) >= entries;
+    return 2 * std::count_if(data.values, data.values + entries, [](double x) { return x == 0.0 || x == 1.0; }) >=
+           entries;
   }
 
   // width: features on columns from there on belong to none of the forms
@@ -125,7 +128,8 @@ class SplitFeatures {
       if (data.ids[e] < f_.attributes && plain(e)) ++uses[data.ids[e]];
     for (int64_t a = 0; a < f_.attributes; ++a)
       stop_.push_back(
-          std::lower_bound(f_.column + f_.rows[a], f_.column + f_.rows[a + 1], static_cast<int32_t>(width)) - f_.column);
+          std::lower_bound(f_.column + f_.rows[a], f_.column + f_.rows[a + 1], static_cast<int32_t>(width)) -
+          f_.column);
     std::vector<int32_t> row(static_cast<size_t>(f_.attributes), -1);
     size_t wide = 0, narrow = 0;
     for (int64_t a = 0; a < f_.attributes; ++a) {
@@ -218,8 +222,8 @@ class SplitFeatures {
 
   const FeatureRows f_;
   const int64_t stride_;
-  std::vector<int64_t> stop_;                           // (attributes,) end of their features below `width`: they come first
-  std::vector<int32_t> attribute_;                      // (rows,)
+  std::vector<int64_t> stop_;       // (attributes,) end of their features below `width`: they come first
+  std::vector<int32_t> attribute_;  // (rows,)
   std::vector<int64_t> wide_offsets_, single_offsets_;  // (N + 1,) entries of a token
   std::vector<int32_t> wide_rows_;
   std::vector<Single> singles_;
@@ -282,8 +286,8 @@ inline void add_token_scores(const FeatureRows& f, const DataView& data, const S
 // nothing. buffer: scratch.
 template <class Skip>
 void add_token_expectations(const FeatureRows& f, const DataView& data, const SplitFeatures* split, int64_t first,
-                            int64_t length, double factor, double* rows, int64_t stride, int64_t width, const Skip& skip,
-                            const WeightVector& out, std::vector<double>& buffer) {
+                            int64_t length, double factor, double* rows, int64_t stride, int64_t width,
+                            const Skip& skip, const WeightVector& out, std::vector<double>& buffer) {
   const AddExpectation add{out.plain, factor};
   if (!split || !out.rows)
     return each_token_feature(f, data.token_offsets, data.ids, data.values, first, length, rows, stride, skip, add);

@@ -24,22 +24,22 @@ struct FlatModelView {
   const PatternAutomaton* automaton = nullptr;
   const Topology* topology = nullptr;  // for the segment kernel; null: dense
   int64_t labels = 0, patterns = 0, weights = 0;
-  int64_t max_length = 1;       // longest segment M
-  bool dense = false;           // first-order chain: patterns are labels and pairs, kernel of chain.hpp
-  bool varying_starts = false;  // some token feature sits on a longer pattern that has no extent
-  int64_t columns = 0;          // L, or P when longer patterns have an extent
-  FeatureRows parts[kParts];    // of tokens; columns are patterns
-  FeatureRows cells;            // of whole segments; likewise
-  const int32_t* bias = nullptr;        // (P,) weight of the always-on feature of a pattern, or -1
-  const int32_t* pair = nullptr;        // (P,) i * L + j for pairs, dense only
-  const uint8_t* extent = nullptr;      // (P,) 1: the score depends on more than a segment's start
-  const uint8_t* forbidden = nullptr;   // (P,) or null: patterns that must not occur (no extent)
-  const uint8_t* first = nullptr;       // (L,) or null: 1 for labels that may begin a sequence
-  const uint8_t* last = nullptr;        // (L,) or null: 1 for labels that may end one
-  const int32_t* limits = nullptr;      // (L,) or null: longest segment of each label (segments only)
-  const int32_t* shortest = nullptr;    // (L,) or null: shortest segment of each label (segments only)
-  FeatureRows lengths;                  // rows are functions of the length, columns labels
-  const double* basis_value = nullptr;  // (rows, M) the functions
+  int64_t max_length = 1;                  // longest segment M
+  bool dense = false;                      // first-order chain: patterns are labels and pairs, kernel of chain.hpp
+  bool varying_starts = false;             // some token feature sits on a longer pattern that has no extent
+  int64_t columns = 0;                     // L, or P when longer patterns have an extent
+  FeatureRows parts[kParts];               // of tokens; columns are patterns
+  FeatureRows cells;                       // of whole segments; likewise
+  const int32_t* bias = nullptr;           // (P,) weight of the always-on feature of a pattern, or -1
+  const int32_t* pair = nullptr;           // (P,) i * L + j for pairs, dense only
+  const uint8_t* extent = nullptr;         // (P,) 1: the score depends on more than a segment's start
+  const uint8_t* forbidden = nullptr;      // (P,) or null: patterns that must not occur (no extent)
+  const uint8_t* first = nullptr;          // (L,) or null: 1 for labels that may begin a sequence
+  const uint8_t* last = nullptr;           // (L,) or null: 1 for labels that may end one
+  const int32_t* limits = nullptr;         // (L,) or null: longest segment of each label (segments only)
+  const int32_t* shortest = nullptr;       // (L,) or null: shortest segment of each label (segments only)
+  FeatureRows lengths;                     // rows are functions of the length, columns labels
+  const double* basis_value = nullptr;     // (rows, M) the functions
   const int64_t* basis_support = nullptr;  // (rows, 2) lengths - 1 from the first up to which a function is not 0
 
   bool timed() const { return lengths.rows || limits || shortest; }
@@ -47,13 +47,13 @@ struct FlatModelView {
 
 // What is known of the sequences' labels; see scansion.data.Targets.
 struct FlatTargetView {
-  const int32_t* labels = nullptr;   // (N,) -1: unknown
-  const uint8_t* ends = nullptr;     // (N,) 1: a segment ends here; segments only, complete sequences
-  const uint8_t* status = nullptr;   // (B,) of enum Status
-  const uint8_t* allowed = nullptr;  // (N, L) for partly known chains
-  const int32_t* runs = nullptr;     // (N, L) for partly known segments: the longest that may start here
-  const uint8_t* may_end = nullptr;  // (N,) likewise: whether one may end here
-  const double* weight = nullptr;    // (B,) or null: all 1
+  const int32_t* labels = nullptr;              // (N,) -1: unknown
+  const uint8_t* ends = nullptr;                // (N,) 1: a segment ends here; segments only, complete sequences
+  const uint8_t* status = nullptr;              // (B,) of enum Status
+  const uint8_t* allowed = nullptr;             // (N, L) for partly known chains
+  const int32_t* runs = nullptr;                // (N, L) for partly known segments: the longest that may start here
+  const uint8_t* may_end = nullptr;             // (N,) likewise: whether one may end here
+  const double* weight = nullptr;               // (B,) or null: all 1
   const int64_t* trajectory_offsets = nullptr;  // (B + 1,) or null: places of a trajectory
   const int32_t* trajectories = nullptr;        // labels of all trajectories, one after another
   bool merge = true;                            // a place is a run of equal labels, not a segment
@@ -278,8 +278,8 @@ class FlatExpectations : public FlatArrays {
     const Each<Add> use{add};
     const auto skip = [this](int64_t t) { return nothing(t); };
     if (single_labels())
-      each_token_feature(m_.parts[kStart], data_.token_offsets, data_.ids, data_.values, first_, length_, start, m_.labels,
-                         skip, use);
+      each_token_feature(m_.parts[kStart], data_.token_offsets, data_.ids, data_.values, first_, length_, start,
+                         m_.labels, skip, use);
     else
       each_token_cell(use);
     each_other(use);
@@ -405,7 +405,8 @@ class FlatScores : public FlatArrays {
       chain_posteriors(view, m_.varying_starts ? nullptr : shared, work_, out != nullptr, answer);
       if (out && !m_.varying_starts)
         for (int64_t i = 0; i < L; ++i)
-          for (int64_t j = 0; j < L; ++j) out->pairs[i * L + j] += outer_[i * stride + j] * shared->weight[i * stride + j];
+          for (int64_t j = 0; j < L; ++j)
+            out->pairs[i * L + j] += outer_[i * stride + j] * shared->weight[i * stride + j];
       return answer.log_partition;
     }
     const SegmentView view = segment_view(known ? known->runs : nullptr, known ? known->may_end : nullptr);

@@ -144,7 +144,8 @@ class FlatObjective : public Objective<FlatProblem> {
   // Chains only: log_loss by the Sum-Difference algorithm from now on, unless targets are trajectories.
   void use_sum_difference() {
     const uint8_t* status = problem_.target.status;
-    const bool plain = std::none_of(status, status + problem_.data.sequences, [](uint8_t x) { return x == kTrajectory; });
+    const bool plain =
+        std::none_of(status, status + problem_.data.sequences, [](uint8_t x) { return x == kTrajectory; });
     if (plain) make_variable_order().prepare_loss();
   }
   // Chains only: as VariableOrder::decode.
@@ -158,8 +159,9 @@ class FlatObjective : public Objective<FlatProblem> {
   }
 
   double log_loss(const double* w, double* gradient, int64_t threads) {
-    if (!variable_order_) return DenseLoss::serves(problem_.model) ? dense_loss(w, gradient, threads)
-                                                                  : Objective::log_loss(w, gradient, threads);
+    if (!variable_order_)
+      return DenseLoss::serves(problem_.model) ? dense_loss(w, gradient, threads)
+                                               : Objective::log_loss(w, gradient, threads);
     FlatProblem::Shared shared;
     problem_.share({w}, true, shared);
     // for sequences that the algorithm refuses

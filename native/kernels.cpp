@@ -67,7 +67,7 @@ Sums segment_posteriors(const SegmentView& view, const TopologyView& net, double
       prepare_segment(view, net, block, work);
       work.cache = nullptr;
       const Filled filled = segment_log_forward(view, net, work, log_z);
-      answer.log_partition = filled == Filled::kNothing ? -kInfinity : value(log_z);
+      answer.log_partition = filled == Filled::kNothing ? kMinusInfinity : value(log_z);
       if (filled == Filled::kNothing || (filled == Filled::kFine && !backward)) return Sums::kLog;
       if (filled == Filled::kFine && segment_log_backward(view, net, work, log_z, sink)) return Sums::kLog;
       clear(view, net, answer);
@@ -94,7 +94,7 @@ bool segment_end_rows(const SegmentView& view, const TopologyView& net, SegmentW
   for (int64_t d = 1; d <= view.max_length && d <= v; ++d) {
     const int64_t u = v - d;
     if (work.inside_x) row_add(work.inside_c, work.inside_x + u * work.Cp, work.Cp);
-    work.row_top[d - 1] = -kInfinity;
+    work.row_top[d - 1] = kMinusInfinity;
     if (work.alive[u]) sweep.compute(u, d, work.inside_c, false);
   }
   return sweep.by_key(v);
@@ -138,16 +138,16 @@ bool in_range(const double* x, int64_t n, double limit) {
 }
 
 void finite_range(const double* x, int64_t n, double& greatest, double& least) {
-  Vec most = splat(-kInfinity), fewest = splat(kInfinity);
+  Vec most = splat(kMinusInfinity), fewest = splat(kInfinity);
   const auto see = [&](Vec y) {
     most = max(most, y);
-    fewest = min(fewest, select_greater(y, splat(-kInfinity), y, splat(kInfinity)));
+    fewest = min(fewest, select_greater(y, splat(kMinusInfinity), y, splat(kInfinity)));
   };
   const int64_t whole = n / kLanes * kLanes;
   for (int64_t i = 0; i < whole; i += kLanes) see(load(x + i));
   if (whole < n) {
     double buffer[kLanes];
-    for (int64_t i = 0; i < kLanes; ++i) buffer[i] = whole + i < n ? x[whole + i] : -kInfinity;
+    for (int64_t i = 0; i < kLanes; ++i) buffer[i] = whole + i < n ? x[whole + i] : kMinusInfinity;
     see(load(buffer));
   }
   greatest = horizontal_max(most);

@@ -36,8 +36,7 @@ template <class Use>
 bool on_chain(const ChainView& view, Workspace& work, Table table, const Use& use) {
   double* row = work.take(view.length * view.labels + view.labels);
   double* rows = row + view.labels;
-  const Filled filled =
-      view.length ? kernels().chain_table(view, table == Table::kBest, row, rows) : Filled::kFine;
+  const Filled filled = view.length ? kernels().chain_table(view, table == Table::kBest, row, rows) : Filled::kFine;
   if (filled == Filled::kNothing) return false;
   ChainGraph graph(kernels(), view, rows, row);
   if (serves(filled, table) && use(graph)) return true;

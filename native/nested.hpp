@@ -210,8 +210,7 @@ inline bool nested_children(const NestedRun& r, int64_t n) {
   for (int64_t m = 1; m <= furthest; ++m) {
     const int64_t t = j - m, cell = r.cells[t] + m - 1, before = r.before_k[n - m];
     if (before == kDeadRow || cell >= r.cells[t + 1]) continue;
-    if (r.child_exponent[cell] != kDeadRow)
-      sum.add(r.before + (n - m) * r.stride, before, r.before_low[n - m], cell);
+    if (r.child_exponent[cell] != kDeadRow) sum.add(r.before + (n - m) * r.stride, before, r.before_low[n - m], cell);
   }
   return sum.finish(r.after + n * r.stride, r.after_k[n], r.after_low[n]);
 }
@@ -364,7 +363,8 @@ inline void products(double u, const double* v, const double* w, int64_t k, int6
   }
 }
 
-inline void expect_pairs(const NestedRun& r, const NestedExpect& e, int64_t t, int64_t f, int64_t g, const double* row) {
+inline void expect_pairs(const NestedRun& r, const NestedExpect& e, int64_t t, int64_t f, int64_t g,
+                         const double* row) {
   const NestedLayer& layer = r.layers[f];
   const int64_t c = layer.first[g], size = layer.first[g + 1] - c;
   if (e.counts)
@@ -406,7 +406,8 @@ inline void nested_expect_events(const NestedRun& r, int64_t n, bool goes_on) {
             for (int64_t h = 0; h < size; ++h) out[h] += row[h];
           if (t_e.by_time) {
             const int64_t S = r.states[f];
-            double* out = t_e.by_time + (((j - 1) * r.states[f - 1] + r.layers[f - 1].state[g]) * S + layer.state[c + i]) * S;
+            double* out =
+                t_e.by_time + (((j - 1) * r.states[f - 1] + r.layers[f - 1].state[g]) * S + layer.state[c + i]) * S;
             for (int64_t h = 0; h < size; ++h) out[layer.state[c + h]] += row[h];
           }
         }

@@ -24,19 +24,19 @@ struct NestedRowsOf {
 // Scores of one level, or the gradient with respect to them.
 template <class Number>
 struct NestedBatchLevel {
-  NestedRowsOf<Number> inside;      // (N, S)
-  NestedRowsOf<Number> start;       // (N, S), or (S,)
-  NestedRowsOf<Number> stop;        // (N, S), or (S,)
-  Number* length = nullptr;         // (M, S)
-  NestedRowsOf<Number> spans;       // (N, M, S)
-  NestedRowsOf<Number> transit;     // (N, S_parent, S, S), or without rows; by the children's level
-  NestedRowsOf<Number> init, end;   // (N, S_parent, S), or without rows
+  NestedRowsOf<Number> inside;     // (N, S)
+  NestedRowsOf<Number> start;      // (N, S), or (S,)
+  NestedRowsOf<Number> stop;       // (N, S), or (S,)
+  Number* length = nullptr;        // (M, S)
+  NestedRowsOf<Number> spans;      // (N, M, S)
+  NestedRowsOf<Number> transit;    // (N, S_parent, S, S), or without rows; by the children's level
+  NestedRowsOf<Number> init, end;  // (N, S_parent, S), or without rows
 };
 
 // Where the answers of all sequences go, by level; null: not asked for. Arrays of zeros, to which is added.
 struct NestedBatchAnswer {
-  double* log_partition = nullptr;           // (B,)
-  std::vector<double*> labels, boundaries;   // (N, S) posteriors, (N,) probability that a segment ends here
+  double* log_partition = nullptr;          // (B,)
+  std::vector<double*> labels, boundaries;  // (N, S) posteriors, (N,) probability that a segment ends here
   std::vector<NestedBatchLevel<double>> gradient;
 };
 
@@ -45,13 +45,13 @@ class NestedBatch {
   using Random = int64_t;
 
   int64_t sequences = 0;
-  const int64_t* offsets = nullptr;            // (B + 1,)
-  std::vector<int64_t> sizes;                  // (D,) states of each level
-  std::vector<int64_t> bounds;                 // (D,) longest segment of each level, 0: no bound
-  std::vector<uint8_t> free;                   // (D,) levels whose persistence is a plain sum over time steps
-  std::vector<const uint8_t*> children;        // (D - 1,) of (S_d, S_{d+1}): which states may lie in which
+  const int64_t* offsets = nullptr;                    // (B + 1,)
+  std::vector<int64_t> sizes;                          // (D,) states of each level
+  std::vector<int64_t> bounds;                         // (D,) longest segment of each level, 0: no bound
+  std::vector<uint8_t> free;                           // (D,) levels whose persistence is a plain sum over time steps
+  std::vector<const uint8_t*> children;                // (D - 1,) of (S_d, S_{d+1}): which states may lie in which
   std::vector<NestedBatchLevel<const double>> scores;  // (D,)
-  std::vector<Known> known;                    // (D,)
+  std::vector<Known> known;                            // (D,)
 
   // once after the fields above are set
   void prepare() {
@@ -113,7 +113,8 @@ class NestedBatch {
     const NestedView v = view(i);
     ScoreSum sum;
     add_scores(v, configuration, sum);
-    std::vector<int64_t> event(static_cast<size_t>(v.length + 1), levels());  // the highest level that ends before row t
+    std::vector<int64_t> event(static_cast<size_t>(v.length + 1),
+                               levels());  // the highest level that ends before row t
     for (int64_t g = levels() - 1; g >= 0; --g)
       for (const Step& step : configuration[g]) event[step.stop] = g;
     for (int64_t j = 1; j < v.length; ++j) sum.forbid(event[j] < v.low[j - 1] || event[j] > v.high[j - 1]);

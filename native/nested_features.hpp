@@ -26,21 +26,32 @@ namespace scansion {
 
 // Parts of attributes of tokens, then the others; the cliques are kTransition, kInitialisation and kEnding.
 struct NestedPart {
-  enum : int { kInside, kStart, kEnd, kInner, kTransition, kInitialisation, kEnding, kTokens, kLength = kTokens, kSpan };
+  enum : int {
+    kInside,
+    kStart,
+    kEnd,
+    kInner,
+    kTransition,
+    kInitialisation,
+    kEnding,
+    kTokens,
+    kLength = kTokens,
+    kSpan
+  };
   static constexpr int kCliques = 3;
 };
 
 // One named level: S states, P states of the level above.
 struct NestedLevelFeatures {
   int64_t states = 0, parents = 0;
-  int64_t bound = 0;                       // longest segment M; 0: none
-  const uint8_t* children = nullptr;       // (P, S) 1 where a state may lie in a parent
-  const uint8_t* possible[3] = {};         // by clique (P, S, S), (P, S), (P, S): 1 where it may occur
+  int64_t bound = 0;                        // longest segment M; 0: none
+  const uint8_t* children = nullptr;        // (P, S) 1 where a state may lie in a parent
+  const uint8_t* possible[3] = {};          // by clique (P, S, S), (P, S), (P, S): 1 where it may occur
   FeatureRows tokens[NestedPart::kTokens];  // by part; rows are attributes of tokens
-  FeatureRows always[3];                   // by clique; one row
-  FeatureRows length;                      // rows are functions of the length
-  FeatureRows span;                        // rows are attributes of spans
-  const double* basis = nullptr;           // (functions, M), without a bound (functions, 1)
+  FeatureRows always[3];                    // by clique; one row
+  FeatureRows length;                       // rows are functions of the length
+  FeatureRows span;                         // rows are attributes of spans
+  const double* basis = nullptr;            // (functions, M), without a bound (functions, 1)
 
   // number of columns of a part
   int64_t width(int part) const {
@@ -106,7 +117,7 @@ class NestedFeatures {
 
   const std::vector<NestedLevelFeatures>& levels() const { return levels_; }
   int64_t weights() const { return weights_; }
-  int64_t width() const { return width_; }  // of a token's row
+  int64_t width() const { return width_; }                                                    // of a token's row
   int64_t place(size_t k, int part) const { return place_[k * NestedPart::kTokens + part]; }  // or -1
 
   struct TokenFeatures {
@@ -137,7 +148,8 @@ inline bool in_range(const std::vector<double>& x) { return in_range(x, static_c
 
 // Scores that all sequences have in common under some weights.
 struct NestedCommon {
-  std::vector<std::vector<double>> cliques[NestedPart::kCliques];  // by level (P, S, S), (P, S), (P, S): -inf: impossible
+  std::vector<std::vector<double>>
+      cliques[NestedPart::kCliques];        // by level (P, S, S), (P, S), (P, S): -inf: impossible
   std::vector<std::vector<double>> length;  // by level (M, S), without a bound (1, S); empty: all 0
   bool fits = true;                         // none is out of range
 
@@ -271,7 +283,8 @@ struct NestedScoreArrays {
     double* stop = nullptr;    // (N, S)
     double* length = nullptr;  // (M, S)
     double* spans = nullptr;   // (N, M, S), given as zeros
-    double* cliques[3] = {};   // transition (N, P, S, S), initialisation and ending (N, P, S); without N: at all positions
+    double* cliques[3] =
+        {};  // transition (N, P, S, S), initialisation and ending (N, P, S); without N: at all positions
   };
   std::vector<Level> levels;
 };

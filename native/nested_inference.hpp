@@ -338,7 +338,7 @@ class NestedInference {
     r.ends_k = ends_k_.data();
     r.outside_k = outside_k_.data();
     // scratch: padded rows, with room for a whole vector beyond the last group
-    const int64_t wide = (s.widest + 7) / 4 * 4;
+    const int64_t wide = padded4(s.widest + 4);
     double*** const layers_of[] = {&r.up, &r.down, &r.x, &r.bu, &r.bd};
     int64_t** const layer_exponents_of[] = {&r.up_k, &r.down_k, &r.x_k, &r.bu_k, &r.bd_k};
     for (int k = 0; k < 5; ++k) {
@@ -457,7 +457,8 @@ class NestedInference {
   }
 
   template <class Posterior>
-  void outside(int64_t b, int64_t start, int64_t longest, int64_t parent, const Posterior& posterior, NestedAnswer& answer) {
+  void outside(int64_t b, int64_t start, int64_t longest, int64_t parent, const Posterior& posterior,
+               NestedAnswer& answer) {
     const NestedBlock& block = model_.blocks()[b];
     const bool linear = !exact_ && forward(b, start, longest, parent);
     const int64_t L = block.depth();
@@ -576,14 +577,14 @@ class NestedInference {
   std::vector<double*> layer_pointers_[5];
   std::vector<NestedTerm> terms_;
   std::array<int64_t, 3> kept_ = {-1, -1, -1};  // the run that is set up: block, start, parent
-  std::vector<std::vector<KeptRun>> runs_;       // by block: (T, parents)
-  std::unique_ptr<double[]> kept_rows_;          // (kMostKept,)
-  std::unique_ptr<int64_t[]> kept_exponents_;    // (kMostKept,)
-  int64_t room_ = 0;                             // of kMostKept
-  bool escaped_ = false;                         // some run did not stay in linear space
-  bool lost_ = false;                            // doubles had not the digits
-  bool exact_ = false;                           // so that the sequence is done in exact numbers
-  bool exact_ready_ = false;                     // exact_tables_ are filled
+  std::vector<std::vector<KeptRun>> runs_;      // by block: (T, parents)
+  std::unique_ptr<double[]> kept_rows_;         // (kMostKept,)
+  std::unique_ptr<int64_t[]> kept_exponents_;   // (kMostKept,)
+  int64_t room_ = 0;                            // of kMostKept
+  bool escaped_ = false;                        // some run did not stay in linear space
+  bool lost_ = false;                           // doubles had not the digits
+  bool exact_ = false;                          // so that the sequence is done in exact numbers
+  bool exact_ready_ = false;                    // exact_tables_ are filled
 };
 
 }  // namespace scansion

@@ -123,8 +123,8 @@ template <class Ring>
 struct NestedRows {
   using Value = typename Ring::Value;
   int64_t start = 0, longest = 0, parent = 0;
-  std::vector<Value> before, after, ends;          // (N + 1, width) twice, (N + 1,); ends has the base of after
-  std::vector<double> before_base, after_base;     // (N + 1,)
+  std::vector<Value> before, after, ends;       // (N + 1, width) twice, (N + 1,); ends has the base of after
+  std::vector<double> before_base, after_base;  // (N + 1,)
   // ends with their bases, (N + 1,)
   const Value* whole_ends() {
     whole.resize(ends.size());
@@ -143,11 +143,11 @@ struct NestedRows {
 template <class Ring>
 struct NestedTables {
   using Number = typename Ring::Number;
-  std::vector<NestedCells> cells;                          // by level, timed ones
-  std::vector<std::vector<typename Ring::Value>> value;    // (cells, S): weight of a segment with all inside it
+  std::vector<NestedCells> cells;                        // by level, timed ones
+  std::vector<std::vector<typename Ring::Value>> value;  // (cells, S): weight of a segment with all inside it
   std::vector<std::vector<Number>> within;  // by block, those with free levels: (T, child_stride), scores of a stack's
                                             // free levels at a position
-  bool tame = true;  // the numbers hold all digits
+  bool tame = true;                         // the numbers hold all digits
 
   // level g's values are no larger than what they will be added to
   void watch(int64_t g) {
@@ -171,8 +171,7 @@ void free_within(const NestedModel& model, const NestedView& view, const NestedB
         layer.resize(s.state[f].size());
         const bool free = model.free(block.top + f);
         for (size_t c = 0; c < layer.size(); ++c)
-          layer[c] =
-              above[s.above[f][c]] + Number(free ? view.levels[block.top + f].within(t, s.state[f][c]) : 0.0);
+          layer[c] = above[s.above[f][c]] + Number(free ? view.levels[block.top + f].within(t, s.state[f][c]) : 0.0);
         layer.swap(above);
       }
       std::copy(above.begin(), above.end(), out.begin() + t * block.child_stride + s.offset);
@@ -224,7 +223,8 @@ class NestedLogRun {
  public:
   using Value = typename Ring::Value;
   using Number = typename Ring::Number;
-  NestedLogRun(const NestedModel& model, const NestedView& view, const NestedBlock& block, const NestedTables<Ring>& tables)
+  NestedLogRun(const NestedModel& model, const NestedView& view, const NestedBlock& block,
+               const NestedTables<Ring>& tables)
       : model_(model),
         view_(view),
         block_(block),

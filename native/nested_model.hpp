@@ -25,13 +25,13 @@ struct NestedClique {
 // Persistence of one level in one sequence; null is zero.
 struct NestedLevel {
   int64_t states = 0;
-  int64_t longest = 0;  // M, no longer than the sequence
-  const double* inside = nullptr;  // (T, S)
-  const double* start = nullptr;   // (T, S) or (S,)
-  const double* stop = nullptr;    // likewise
+  int64_t longest = 0;                                           // M, no longer than the sequence
+  const double* inside = nullptr;                                // (T, S)
+  const double* start = nullptr;                                 // (T, S) or (S,)
+  const double* stop = nullptr;                                  // likewise
   int64_t inside_stride = 0, start_stride = 0, stop_stride = 0;  // from row to row; 0: the same at every row
-  const double* length = nullptr;  // (M, S)
-  const double* spans = nullptr;   // (T, spans_stride, S)
+  const double* length = nullptr;                                // (M, S)
+  const double* spans = nullptr;                                 // (T, spans_stride, S)
   int64_t spans_stride = 0;
   const uint8_t* allowed = nullptr;  // (T, S)
 
@@ -55,9 +55,9 @@ struct NestedLevel {
 // One sequence.
 struct NestedView {
   int64_t length = 0;
-  std::vector<NestedLevel> levels;                  // root first
-  std::vector<NestedClique> transit, init, end;     // by the children's level, from 1
-  const int64_t *low = nullptr, *high = nullptr;    // (T,) see NestedRun
+  std::vector<NestedLevel> levels;                // root first
+  std::vector<NestedClique> transit, init, end;   // by the children's level, from 1
+  const int64_t *low = nullptr, *high = nullptr;  // (T,) see NestedRun
   bool may_end(int64_t j, int64_t level) const { return j == length || low[j - 1] <= level; }
   bool may_move(int64_t j, int64_t level) const { return low[j - 1] <= level && level <= high[j - 1]; }
   // persistence of the root; of a sequence that is not empty
@@ -83,7 +83,9 @@ struct NestedChildren {
   std::vector<int32_t> rank;    // (parents, children) place among the parent's children, or -1
 
   // where init and end of a pair stand, and the transition from v to u; -1: not possible
-  int64_t pair_of(int64_t p, int64_t u) const { return rank[p * children + u] < 0 ? -1 : pair[p] + rank[p * children + u]; }
+  int64_t pair_of(int64_t p, int64_t u) const {
+    return rank[p * children + u] < 0 ? -1 : pair[p] + rank[p * children + u];
+  }
   int64_t square_of(int64_t p, int64_t v, int64_t u) const {
     const int64_t i = rank[p * children + v], j = rank[p * children + u], n = pair[p + 1] - pair[p];
     return i < 0 || j < 0 ? -1 : square[p] + i * padded4(n) + j;
@@ -92,8 +94,8 @@ struct NestedChildren {
 
 // Stacks of one block under one parent state.
 struct NestedStacks {
-  std::vector<std::vector<int32_t>> state, first;   // by layer
-  std::vector<std::vector<int32_t>> above;          // (size,) index in the layer above
+  std::vector<std::vector<int32_t>> state, first;  // by layer
+  std::vector<std::vector<int32_t>> above;         // (size,) index in the layer above
   std::vector<std::vector<int64_t>> pair, square;
   std::vector<NestedLayer> layers;
   int64_t width = 0, stride = 0;  // of the last layer, and padded
@@ -102,7 +104,7 @@ struct NestedStacks {
 };
 
 struct NestedBlock {
-  int64_t top = 0, bottom = 0;  // levels d and e
+  int64_t top = 0, bottom = 0;       // levels d and e
   std::vector<NestedStacks> stacks;  // by parent state
   int64_t child_stride = 0;
   int64_t depth() const { return bottom - top; }

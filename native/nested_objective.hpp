@@ -130,7 +130,9 @@ class NestedProblem {
   }
 
   // (T,) each, as NestedView takes them
-  const int64_t* low(int64_t b, bool known) const { return known ? known_.low.data() + data.offsets[b] : any_.low.data(); }
+  const int64_t* low(int64_t b, bool known) const {
+    return known ? known_.low.data() + data.offsets[b] : any_.low.data();
+  }
   const int64_t* high(int64_t b, bool known) const {
     return known ? known_.high.data() + data.offsets[b] : any_.high.data();
   }
@@ -249,8 +251,8 @@ class NestedExpectations {
     gather_rows();
     const auto skip = [this](int64_t t) { return empty_[t] != 0; };
     for (const NestedFeatures::TokenFeatures& part : f_.tokens())
-      add_token_expectations(part.features, p_.data, split, first_, length_, factor, rows_.data() + part.place, f_.width(),
-                             f_.width(), skip, out, row_);
+      add_token_expectations(part.features, p_.data, split, first_, length_, factor, rows_.data() + part.place,
+                             f_.width(), f_.width(), skip, out, row_);
     each_other(AddExpectation{out.plain, factor});
   }
 
@@ -276,8 +278,9 @@ class NestedExpectations {
     for (size_t k = 0; k < f_.levels().size(); ++k) {
       const NestedLevelFeatures& level = f_.levels()[k];
       const size_t g = k + 1;
-      const double* const from[] = {answer.labels[g],          answer.start[g],        answer.stop[g], answer.labels[g],
-                                    answer.transit[g].by_time, answer.init[g].by_time, answer.end[g].by_time};
+      const double* const from[] = {answer.labels[g],     answer.start[g],           answer.stop[g],
+                                    answer.labels[g],     answer.transit[g].by_time, answer.init[g].by_time,
+                                    answer.end[g].by_time};
       for (int part = 0; part < NestedPart::kTokens; ++part) {
         if (!level.tokens[part].rows) continue;
         const int64_t width = level.width(part);
@@ -313,7 +316,7 @@ class NestedExpectations {
         if (by_time) sum_positions(by_time, level.width(NestedPart::kTransition + i));
         for (int64_t j = 0; j < f.rows[1]; ++j) {
           const int64_t column = f.column[j];
-          const int64_t at = by_time   ? column
+          const int64_t at = by_time  ? column
                              : i == 0 ? c.square_of(column / S / S, column / S % S, column % S)
                                       : c.pair_of(column / S, column % S);
           if (at >= 0) use((by_time ? sums_.data() : cliques[i]->counts) + at, f.base + j, 1.0);

@@ -20,7 +20,8 @@ namespace scansion {
 // The cliques of a configuration at the levels from 1 on: segment(g, i, j, s); init(g, t, p, u) where p begins at t;
 // transit(g, t, p, v, u) where u follows v, whose last position is t; end(g, t, p, u) where p's last position is t.
 template <class Segment, class Init, class Transit, class End>
-void each_clique(const Configuration& configuration, const Segment& segment, const Init& init, const Transit& transit, const End& end) {
+void each_clique(const Configuration& configuration, const Segment& segment, const Init& init, const Transit& transit,
+                 const End& end) {
   for (size_t g = 1; g < configuration.size(); ++g) {
     const Step* parent = configuration[g - 1].data();
     for (const Step& step : configuration[g]) {
@@ -218,8 +219,8 @@ class NestedGraph {
     }
   }
 
-  void change_ways(const NestedNode& node, const NestedRows<Ring>& rows, const NestedBlock& block, const NestedStacks& s,
-                   std::vector<Way>& out) const {
+  void change_ways(const NestedNode& node, const NestedRows<Ring>& rows, const NestedBlock& block,
+                   const NestedStacks& s, std::vector<Way>& out) const {
     const int64_t L = block.depth(), t = node.start + node.n;
     if (node.n == 0) {  // the parent begins
       Way way;

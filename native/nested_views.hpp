@@ -28,11 +28,12 @@ struct NestedTable {
 };
 
 struct NestedLayer {
-  int64_t size = 0;                 // stacks
-  const int32_t* state = nullptr;   // (size,) the last state of each
-  const int32_t* first = nullptr;   // (size of the layer above + 1,) children of each stack of the layer above
-  const int64_t* pair = nullptr;    // (size of the layer above,) where its parent state's row of init and end begins
-  const int64_t* square = nullptr;  // (size of the layer above,) where its parent state's transitions begin: rows padded
+  int64_t size = 0;                // stacks
+  const int32_t* state = nullptr;  // (size,) the last state of each
+  const int32_t* first = nullptr;  // (size of the layer above + 1,) children of each stack of the layer above
+  const int64_t* pair = nullptr;   // (size of the layer above,) where its parent state's row of init and end begins
+  const int64_t* square =
+      nullptr;  // (size of the layer above,) where its parent state's transitions begin: rows padded
 };
 
 // Where expectations go; null: not asked for. Counts are laid out like the tables, arrays by time like the scores.
@@ -49,13 +50,13 @@ struct NestedTerm {
 };
 
 struct NestedRun {
-  int64_t length = 0;   // T
-  int64_t start = 0;    // i
-  int64_t longest = 0;  // N: the parent's longest segment from i on
-  int64_t level = 0;    // d
-  int64_t depth = 0;    // L
-  int64_t parent = 0;   // p
-  int64_t stride = 0;   // padded width of the last layer
+  int64_t length = 0;                    // T
+  int64_t start = 0;                     // i
+  int64_t longest = 0;                   // N: the parent's longest segment from i on
+  int64_t level = 0;                     // d
+  int64_t depth = 0;                     // L
+  int64_t parent = 0;                    // p
+  int64_t stride = 0;                    // padded width of the last layer
   const NestedLayer* layers = nullptr;   // (L + 1,)
   const int64_t* states = nullptr;       // (L + 1,) number of states of each level
   const NestedTable* transit = nullptr;  // (L + 1,) by layer of the children, from 1
@@ -66,11 +67,11 @@ struct NestedRun {
   const int64_t* low = nullptr;   // (T,) after row t: least level of the highest segment that may end there
   const int64_t* high = nullptr;  // (T,) greatest
 
-  const int64_t* cells = nullptr;  // (T + 1,) children from t on, by length
-  const double* child = nullptr;   // (cells, stride): weight of each child in p with its free levels
+  const int64_t* cells = nullptr;           // (T + 1,) children from t on, by length
+  const double* child = nullptr;            // (cells, stride): weight of each child in p with its free levels
   const int64_t* child_exponent = nullptr;  // (cells,)
   const int64_t* child_low = nullptr;       // (cells,)
-  int64_t reach = 1;  // longest child
+  int64_t reach = 1;                        // longest child
 
   // rows n = 0..N, n positions after i
   double* before = nullptr;  // (N + 1, stride): a child begins at n                      [pre]
@@ -90,10 +91,10 @@ struct NestedRun {
   int64_t *up_k = nullptr, *down_k = nullptr, *x_k = nullptr, *bu_k = nullptr, *bd_k = nullptr;  // (L + 1,)
 
   // expectations
-  double* segments = nullptr;       // (cells, states[L])
-  double* stacks = nullptr;         // (cells, stride) those of segments, by stack and over the child's weight
-  double** starts = nullptr;        // (L + 1,) free levels: (T, states)
-  double** stops = nullptr;         // likewise
+  double* segments = nullptr;               // (cells, states[L])
+  double* stacks = nullptr;                 // (cells, stride) those of segments, by stack and over the child's weight
+  double** starts = nullptr;                // (L + 1,) free levels: (T, states)
+  double** stops = nullptr;                 // likewise
   const NestedExpect* transit_e = nullptr;  // (L + 1,)
   const NestedExpect* init_e = nullptr;
   const NestedExpect* end_e = nullptr;

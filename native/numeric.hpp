@@ -1,4 +1,4 @@
-// Numbers that everybody needs: minus infinity, whole vectors.
+// Numbers that everybody needs: the infinities, whole vectors.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,8 @@
 
 namespace scansion {
 
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kMinusInfinity = -kInfinity;
 
 // n rounded up to whole vectors of four doubles
 constexpr int64_t padded4(int64_t n) { return (n + 3) / 4 * 4; }

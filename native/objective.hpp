@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "features.hpp"
+#include "numeric.hpp"
 #include "online.hpp"
 #include "parallel.hpp"
 
@@ -61,7 +62,7 @@ class Objective {
     problem_.share(at, false, shared);
     return over_sequences(shared, nullptr, threads, gradient, [&](Worker& k, int64_t b, const WeightVector& out) {
       Mistake<Problem>& m = k.mistake;
-      if (!m.find(problem_, k.scores, b, at, nullptr, true)) return std::numeric_limits<double>::infinity();
+      if (!m.find(problem_, k.scores, b, at, nullptr, true)) return kInfinity;
       if (m.made) m.expectations.add_to(out, -problem_.weight(b), nullptr);
       return problem_.weight(b) * m.violation;
     });
@@ -97,7 +98,7 @@ class Objective {
     // out += weight times the gradient of a sequence; returns its loss times the weight
     double log_loss(const Problem& problem, int64_t b, double weight, const WeightsView& at, const SplitFeatures* split,
                     const WeightVector& out) {
-      if (!scores.fill(b, at, split, nullptr)) return std::numeric_limits<double>::infinity();
+      if (!scores.fill(b, at, split, nullptr)) return kInfinity;
       const double loss = likelihood.evaluate(problem, scores, b);
       likelihood.add_to(out, weight, split);
       return weight * loss;
@@ -143,7 +144,8 @@ class Objective {
       }
     } else {
       buffers_.resize(static_cast<size_t>(chunks.chunks));
-      parallel_for(chunks.chunks, threads, [&](int64_t chunk, int64_t worker) { fill(chunk, worker, buffers_[chunk]); });
+      parallel_for(chunks.chunks, threads,
+                   [&](int64_t chunk, int64_t worker) { fill(chunk, worker, buffers_[chunk]); });
       const Chunks ranges(n, 64);
       parallel_for(ranges.chunks, threads, [&](int64_t r, int64_t) {
         for (size_t chunk = 1; chunk < buffers_.size(); ++chunk)

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "features.hpp"
+#include "numeric.hpp"
 #include "parallel.hpp"
 
 namespace scansion {
@@ -99,7 +100,7 @@ struct Mistake {
   }
 
   typename Problem::Configuration gold;
-  bool made = false;  // the two differ; if so:
+  bool made = false;                            // the two differ; if so:
   typename Problem::Expectations expectations;  // f(gold) - f(guess)
   double wrong = 0.0;                           // tokens
   double violation = 0.0;                       // score of the guess, with its cost, above that of gold
@@ -158,11 +159,21 @@ class OnlinePass {
     count_ = count;
     double loss = 0.0;
     switch (o_.algorithm) {
-      case Algorithm::kLikelihood: loss = likelihood(); break;
-      case Algorithm::kMargin: loss = margin(); break;
-      case Algorithm::kPerceptron: loss = perceptron(); break;
-      case Algorithm::kPassiveAggressive: loss = passive_aggressive(); break;
-      case Algorithm::kArow: loss = arow(); break;
+      case Algorithm::kLikelihood:
+        loss = likelihood();
+        break;
+      case Algorithm::kMargin:
+        loss = margin();
+        break;
+      case Algorithm::kPerceptron:
+        loss = perceptron();
+        break;
+      case Algorithm::kPassiveAggressive:
+        loss = passive_aggressive();
+        break;
+      case Algorithm::kArow:
+        loss = arow();
+        break;
     }
     restore(w_, rows_, given_w_);
     if (o_.keeps_sum()) restore(sum_, sum_rows_, given_sum_);
@@ -294,7 +305,7 @@ class OnlinePass {
         Place<Look>& p = places[i];
         const double weight = problem_.weight(p.sequence);
         p.gain = decays ? weight * (p.rate / o_.scale) : weight;
-        loss += p.fits ? weight * p.loss : std::numeric_limits<double>::infinity();
+        loss += p.fits ? weight * p.loss : kInfinity;
         if (p.fits) learn(p);
         if (!o_.average) continue;
         if (!decays)

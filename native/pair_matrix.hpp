@@ -16,7 +16,7 @@ class PairMatrix {
   // Without pairs if the model wants no matrix: no attribute is tied to a longer pattern, some always-on pattern is
   // longer than a pair, or there are so few pairs that nodes cost less.
   PairMatrix(const FlatModelView& m, const PatternAutomaton& net)
-      : labels_(m.labels), stride_((m.labels + 3) / 4 * 4), member_(static_cast<size_t>(m.patterns), 0) {
+      : labels_(m.labels), stride_(padded4(m.labels)), member_(static_cast<size_t>(m.patterns), 0) {
     bool wanted = m.varying_starts;
     for (int64_t z = m.labels; wanted && z < m.patterns; ++z) {
       if (m.bias[z] < 0) continue;

@@ -76,8 +76,7 @@ class ChainGraph {
   void finals(std::vector<Way>& out) const {
     out.clear();
     const int64_t T = view_.length, L = view_.labels;
-    for (int64_t j = 0; j < L; ++j)
-      out.push_back({T, static_cast<int32_t>(j), -1, table_[(T - 1) * L + j]});
+    for (int64_t j = 0; j < L; ++j) out.push_back({T, static_cast<int32_t>(j), -1, table_[(T - 1) * L + j]});
   }
 
  private:

@@ -215,8 +215,7 @@ class PatternAutomaton {
     const int64_t n = states();
     std::vector<int32_t> by_length(n);
     std::iota(by_length.begin(), by_length.end(), 0);
-    std::stable_sort(by_length.begin(), by_length.end(),
-                     [&](int32_t a, int32_t b) { return length_[a] < length_[b]; });
+    std::stable_sort(by_length.begin(), by_length.end(), [&](int32_t a, int32_t b) { return length_[a] < length_[b]; });
     check_size(n);
     ByState patterns(n), children(n);
     end_match_.assign(n, -1);
@@ -233,7 +232,9 @@ class PatternAutomaton {
     suffix_.assign(n, -1);
     pattern_suffix_.assign(patterns_, -1);
     for (const int32_t p : by_length) {
-      const int32_t s = length_[p] == 0 ? -1 : length_[p] == 1 ? root_ : next_[suffix_[parent_[p]] * labels_ + last_[p]];
+      const int32_t s = length_[p] == 0   ? -1
+                        : length_[p] == 1 ? root_
+                                          : next_[suffix_[parent_[p]] * labels_ + last_[p]];
       suffix_[p] = s;
       int32_t* next = next_.data() + p * labels_;
       int32_t* match = match_.data() + p * labels_;
@@ -378,7 +379,9 @@ class Topology {
       return z >= 0 ? end_class[z] : -1;
     };
     std::sort(arcs.begin(), arcs.end(), [](const Arc& a, const Arc& b) {
-      return a.target != b.target ? a.target < b.target : a.extent != b.extent ? a.extent < b.extent : a.source < b.source;
+      return a.target != b.target   ? a.target < b.target
+             : a.extent != b.extent ? a.extent < b.extent
+                                    : a.source < b.source;
     });
     state_keys_.assign(S + 1, 0);
     for (size_t j = 0; j < arcs.size(); ++j) {

@@ -188,7 +188,8 @@ class PatternSet {
   // the state of a string of two symbols or more, or -1
   int32_t state(int32_t string) const { return find(state_of_, string); }
   int64_t bytes() const {
-    return static_cast<int64_t>(sizeof *this + sizeof(int32_t) * (block_.size() + 2 * (node_of_.size() + state_of_.size())));
+    return static_cast<int64_t>(sizeof *this +
+                                sizeof(int32_t) * (block_.size() + 2 * (node_of_.size() + state_of_.size())));
   }
 
  private:
@@ -243,7 +244,8 @@ class PatternSets {
       base_.push_back(std::make_unique<PatternSet>(all_, fitting(body, t), fitting(states, t),
                                                    t ? base_.back().get() : nullptr, false));
     for (int64_t T = 1; has_end() && T <= all_.longest(); ++T)
-      ends_.push_back(std::make_unique<PatternSet>(all_, fitting(end, T), std::vector<int32_t>(), base_[T - 1].get(), true));
+      ends_.push_back(
+          std::make_unique<PatternSet>(all_, fitting(end, T), std::vector<int32_t>(), base_[T - 1].get(), true));
   }
 
   const PatternStrings& strings() const { return all_; }
@@ -286,7 +288,8 @@ class PatternSets {
         if (here.state(s) < 0) out[t].states.push_back(s);
       nodes = std::move(fired[t]);
       nodes.insert(nodes.end(), wanted.begin(), wanted.end());
-      nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [&](int32_t s) { return here.node(s) >= 0; }), nodes.end());
+      nodes.erase(std::remove_if(nodes.begin(), nodes.end(), [&](int32_t s) { return here.node(s) >= 0; }),
+                  nodes.end());
       for (size_t i = 0, n = nodes.size(); dense_ && i < n; ++i) {
         int32_t s = nodes[i];
         while (s >= 0 && all_.length(s) > 2) s = all_.suffix(s);
@@ -356,7 +359,7 @@ class PatternSets {
 
   PatternStrings all_;
   bool dense_ = false;
-  std::vector<uint8_t> matrix_;  // (strings,)
+  std::vector<uint8_t> matrix_;                           // (strings,)
   std::vector<std::unique_ptr<PatternSet>> base_, ends_;  // by position; by length - 1: up to the longest pattern
 };
 
@@ -390,7 +393,9 @@ class LocalSets {
   }
 
   int64_t count() const { return static_cast<int64_t>(places_.size()); }
-  int64_t bytes() const { return static_cast<int64_t>(pool_.size() * sizeof(int32_t) + places_.size() * sizeof(Place)); }
+  int64_t bytes() const {
+    return static_cast<int64_t>(pool_.size() * sizeof(int32_t) + places_.size() * sizeof(Place));
+  }
   LocalPatternsView view(int64_t i) const {
     const Place& p = places_[i];
     return view(sets_, p, pool_.data() + p.at);
@@ -398,8 +403,10 @@ class LocalSets {
   // a set that is not stored here; links may be null if there are no extras
   static LocalPatternsView view(const PatternSets& sets, int32_t base, const PatternSets::Extras& extras,
                                 const int32_t* links) {
-    return view(sets, {base, static_cast<int32_t>(extras.nodes.size()), static_cast<int32_t>(extras.states.size()),
-                       extras.pairs, 0}, links);
+    return view(
+        sets,
+        {base, static_cast<int32_t>(extras.nodes.size()), static_cast<int32_t>(extras.states.size()), extras.pairs, 0},
+        links);
   }
 
  private:

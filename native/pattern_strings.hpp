@@ -15,8 +15,7 @@ class PatternStrings {
   explicit PatternStrings(const PatternAutomaton& net) : labels_(net.labels()) {
     const int64_t S = net.states(), P = net.patterns();
     root_ = net.root();
-    for (int64_t p = 0; p < S; ++p)
-      add(net.state_parent(p), net.state_suffix(p), net.state_last(p), net.length(p));
+    for (int64_t p = 0; p < S; ++p) add(net.state_parent(p), net.state_suffix(p), net.state_last(p), net.length(p));
     pattern_string_.assign(static_cast<size_t>(P), -1);
     for (int64_t z = 0; z < P; ++z) {
       if (net.ends(z)) continue;

@@ -10,8 +10,8 @@
 
 namespace scansion {
 
-constexpr int64_t kPiece = 2048;         // doubles: a piece of three vectors stays in the first-level cache
-constexpr int64_t kPiecesPerTask = 16;   // what a thread takes at once
+constexpr int64_t kPiece = 2048;        // doubles: a piece of three vectors stays in the first-level cache
+constexpr int64_t kPiecesPerTask = 16;  // what a thread takes at once
 
 // body(begin, end, piece) for every piece of 0..n-1
 template <class Body>

@@ -22,7 +22,8 @@
 namespace scansion::SCANSION_ISA {
 
 // sums over the sources of each key; out (Kp,)
-inline void key_sums(const TopologyView& n, const SegmentWork& w, const double* state, const double* weight, double* out) {
+inline void key_sums(const TopologyView& n, const SegmentWork& w, const double* state, const double* weight,
+                     double* out) {
   for (int64_t k = 0; k < w.K; ++k) {
     double x = 0.0;
     for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) x += state[n.arc_source[i]] * weight[n.arc_start[i]];
@@ -70,14 +71,14 @@ inline bool segment_forward(const SegmentView& s, const TopologyView& n, Segment
       for (int64_t d = 1; d <= longest; ++d) {
         const int64_t u = v - d;
         if (w.inside_x) row_add(w.inside_c, w.inside_x + u * w.Cp, w.Cp);
-        w.row_top[d - 1] = -kInfinity;
+        w.row_top[d - 1] = kMinusInfinity;
         if (!w.alive[u]) continue;
         sweep.compute(u, d, w.inside_c, watch);
-        if (w.row_top[d - 1] > -kInfinity) w.row_scale[d - 1] = heaviest.meet(w.g_scale[u], w.row_top[d - 1]);
+        if (w.row_top[d - 1] > kMinusInfinity) w.row_scale[d - 1] = heaviest.meet(w.g_scale[u], w.row_top[d - 1]);
       }
       if (!(w.tame && heaviest.fits())) return w.tame = false;
       w.a_scale[v] = heaviest.scale;
-      w.alive[v] = heaviest.top > -kInfinity;
+      w.alive[v] = heaviest.top > kMinusInfinity;
       if (!w.alive[v]) {
         row_zero(a, w.Sp);
         if (v == T) return false;
@@ -87,7 +88,7 @@ inline bool segment_forward(const SegmentView& s, const TopologyView& n, Segment
       bool lossless = true;
       for (int64_t d = 1; d <= longest; ++d) {
         const int64_t u = v - d;
-        if (!(w.row_top[d - 1] > -kInfinity)) continue;
+        if (!(w.row_top[d - 1] > kMinusInfinity)) continue;
         const double e = difference(w.row_scale[d - 1], heaviest.scale);
         if (watch && w.row_low[d - 1] - w.row_top[d - 1] + e + w.g_low[u] < kLogNoUnderflow) lossless = false;
         if (e < kExpFloor) continue;
@@ -153,15 +154,15 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
       for (int64_t d = 1; d <= longest; ++d) {
         const int64_t v = u + d;
         if (w.inside_x) row_add(w.inside_c, w.inside_x + (v - 1) * w.Cp, w.Cp);
-        w.row_top[d - 1] = -kInfinity;
+        w.row_top[d - 1] = kMinusInfinity;
         if (!w.alive[v]) continue;
         sweep.compute(u, d, w.inside_c, watch);
-        if (w.row_top[d - 1] > -kInfinity) w.row_scale[d - 1] = heaviest.meet(w.b_scale[v], w.row_top[d - 1]);
+        if (w.row_top[d - 1] > kMinusInfinity) w.row_scale[d - 1] = heaviest.meet(w.b_scale[v], w.row_top[d - 1]);
       }
       if (!(w.tame && heaviest.fits())) return w.tame = false;
     }
     w.b_scale[u] = heaviest.scale;
-    w.alive[u] = heaviest.top > -kInfinity;
+    w.alive[u] = heaviest.top > kMinusInfinity;
     if (!w.alive[u]) continue;
 
     const double log_factor = log_ratio(w.g_scale[u], heaviest.scale, log_z);
@@ -172,7 +173,7 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
     bool lossless = true;
     for (int64_t d = 1; d <= longest; ++d) {
       const int64_t v = u + d;
-      if (!(w.row_top[d - 1] > -kInfinity)) continue;
+      if (!(w.row_top[d - 1] > kMinusInfinity)) continue;
       const double e = difference(w.row_scale[d - 1], heaviest.scale);
       if (watch && w.row_low[d - 1] - w.row_top[d - 1] + e + b_low < kLogNoUnderflow) lossless = false;
       if (e < kExpFloor) continue;

@@ -48,10 +48,11 @@ struct AdditiveWork {
   double* grow = nullptr;     // (C, stride) exp(length[d] - top), at d
   double* back = nullptr;     // (C, stride) the same, at hi - d
   double* lengths = nullptr;  // (C, stride) expected lengths, at d
-  int64_t *lo = nullptr, *hi = nullptr, *edge = nullptr;  // (C,) shortest, longest; first start (last end) of the window
-  double* top = nullptr;                                  // (C,) largest length score
-  Scale* sum = nullptr;                                   // (C,) of the inside scores so far
-  Blocks* blocks = nullptr;                               // (K,)
+  int64_t *lo = nullptr, *hi = nullptr,
+          *edge = nullptr;   // (C,) shortest, longest; first start (last end) of the window
+  double* top = nullptr;     // (C,) largest length score
+  Scale* sum = nullptr;      // (C,) of the inside scores so far
+  Blocks* blocks = nullptr;  // (K,)
   double *shift = nullptr, *product = nullptr, *factor = nullptr;  // (K ring,) by block
   int64_t* range = nullptr;                                        // (K ring, 2) of positions
   int64_t* cut = nullptr;                                          // (K + 1,) blocks of a key among these
@@ -161,7 +162,7 @@ class AdditiveSweep {
         double* ends = x.ends + v * w.Kp;
         bool lossless = true;
         const double top = gather(count, ends, lossless);
-        w.alive[v] = top > -kInfinity;
+        w.alive[v] = top > kMinusInfinity;
         if (!w.alive[v]) {
           row_zero(a, w.Sp);
           if (v == T) return false;
@@ -197,7 +198,7 @@ class AdditiveSweep {
       w.g_scale[v] = w.a_scale[v];
       add(w.g_scale[v], start_top(w, v));
       add(w.g_scale[v], e * kLn2);
-      keep(v, g, w.g_scale[v], [&](int64_t c) { return may_start(v, c) ? start_score(v, c) : -kInfinity; });
+      keep(v, g, w.g_scale[v], [&](int64_t c) { return may_start(v, c) ? start_score(v, c) : kMinusInfinity; });
     }
     log_z = w.a_scale[T];
     add(log_z, std::log(row_sum(w.a + T * w.Sp, w.Sp)));
@@ -227,8 +228,8 @@ class AdditiveSweep {
         bool lossless = true;
         if (count > 0 && sink.answer.by_length && !count_lengths(u, log_ratio(w.g_scale[u], reference, log_z), count))
           return false;
-        const double top = count > 0 ? gather(count, w.h, lossless) : -kInfinity;
-        w.alive[u] = top > -kInfinity;
+        const double top = count > 0 ? gather(count, w.h, lossless) : kMinusInfinity;
+        w.alive[u] = top > kMinusInfinity;
         if (!w.alive[u]) {
           if (u == 0) break;
           for (int64_t k = 0; k < w.K; ++k) x.weights[k * (T + 1) + u] = 0.0;
@@ -278,8 +279,7 @@ class AdditiveSweep {
       const double log_factor = log_ratio(w.a_scale[u], w.b_scale[u], log_z);
       if (log_factor > 600.0) return false;
       const double factor = exp_scalar(log_factor);
-      for (int64_t k = 0; k < w.K; ++k)
-        w.end_e[u * w.Cp + n.key_extent[k]] += x.ends[u * w.Kp + k] * b[k] * factor;
+      for (int64_t k = 0; k < w.K; ++k) w.end_e[u * w.Cp + n.key_extent[k]] += x.ends[u * w.Kp + k] * b[k] * factor;
       keep(u, b, w.b_scale[u], [&](int64_t c) { return w.end_x ? w.end_x[(u - 1) * w.Cp + c] : 0.0; });
     }
     for (int64_t c = 0; c < w.C; ++c)
@@ -300,7 +300,9 @@ class AdditiveSweep {
   AdditiveWork& x;
   const int64_t T;
 
-  double start_score(int64_t u, int64_t c) const { return w.start_x ? w.start_x[(s.start_stride ? u : 0) * w.Cp + c] : 0.0; }
+  double start_score(int64_t u, int64_t c) const {
+    return w.start_x ? w.start_x[(s.start_stride ? u : 0) * w.Cp + c] : 0.0;
+  }
   double length_score(int64_t d, int64_t c) const { return w.length_x ? w.length_x[(d - 1) * w.Cp + c] : 0.0; }
   int64_t run(int64_t u, int64_t c) const { return s.runs[u * n.labels + n.extent_label[c]]; }
   bool may_start(int64_t u, int64_t c) const { return !s.runs || run(u, c) > 0; }
@@ -324,14 +326,15 @@ class AdditiveSweep {
 
   void read_lengths(int64_t c) {
     double *grow = x.grow + c * x.stride, *back = x.back + c * x.stride;
-    x.lo[c] = 1, x.hi[c] = s.max_length, x.top[c] = -kInfinity;
-    while (x.hi[c] > 0 && !(length_score(x.hi[c], c) > -kInfinity)) --x.hi[c];
-    while (x.lo[c] < x.hi[c] && !(length_score(x.lo[c], c) > -kInfinity)) ++x.lo[c];
+    x.lo[c] = 1, x.hi[c] = s.max_length, x.top[c] = kMinusInfinity;
+    while (x.hi[c] > 0 && !(length_score(x.hi[c], c) > kMinusInfinity)) --x.hi[c];
+    while (x.lo[c] < x.hi[c] && !(length_score(x.lo[c], c) > kMinusInfinity)) ++x.lo[c];
     row_zero(grow, x.stride);
     row_zero(back, x.stride);
-    for (int64_t d = x.lo[c]; d <= x.hi[c]; ++d) x.top[c] = length_score(d, c) > x.top[c] ? length_score(d, c) : x.top[c];
+    for (int64_t d = x.lo[c]; d <= x.hi[c]; ++d)
+      x.top[c] = length_score(d, c) > x.top[c] ? length_score(d, c) : x.top[c];
     for (int64_t d = 1; d < x.stride; ++d)
-      grow[d] = d >= x.lo[c] && d <= x.hi[c] ? length_score(d, c) - x.top[c] : -kInfinity;
+      grow[d] = d >= x.lo[c] && d <= x.hi[c] ? length_score(d, c) - x.top[c] : kMinusInfinity;
     exp_all(grow, x.stride, 0.0);
     grow[0] = 0.0;
     for (int64_t d = x.lo[c]; d <= x.hi[c]; ++d) back[x.hi[c] - d] = grow[d];
@@ -347,7 +350,7 @@ class AdditiveSweep {
   void pass(int64_t t, int64_t edge) {
     for (int64_t c = 0; w.inside_x && c < w.C; ++c) {
       const double inside = w.inside_x[t * w.Cp + c];
-      if (inside > -kInfinity)
+      if (inside > kMinusInfinity)
         add(x.sum[c], inside);
       else
         x.edge[c] = edge;
@@ -365,13 +368,13 @@ class AdditiveSweep {
   // Stores weights of a position, times e^score of their class, without the sums so far.
   template <class Score>
   void keep(int64_t t, const double* weight, const Scale& scale, const Score& score) {
-    for (int64_t k = 0; k < w.Kp; ++k) x.small[k] = -kInfinity;
+    for (int64_t k = 0; k < w.Kp; ++k) x.small[k] = kMinusInfinity;
     for (int64_t k = 0; k < w.K; ++k) {
       const int64_t c = n.key_extent[k];
-      const double more = weight[k] > kTiny ? score(c) : -kInfinity;
+      const double more = weight[k] > kTiny ? score(c) : kMinusInfinity;
       double& to = x.weights[k * (T + 1) + t];
       to = 0.0;
-      if (!(more > -kInfinity)) continue;
+      if (!(more > kMinusInfinity)) continue;
       const int e = exponent_of(weight[k]);
       to = weight[k] * two_to(-e);
       Scale unit = scale;
@@ -418,13 +421,13 @@ class AdditiveSweep {
   double in_log_space(int64_t k, int64_t at, int64_t step, int64_t first, int64_t stop, double& shift) const {
     const int64_t c = n.key_extent[k];
     const double* weights = x.weights + k * (T + 1);
-    double top = -kInfinity, sum = 0.0;
+    double top = kMinusInfinity, sum = 0.0;
     const auto each = [&](const auto& use) {
       for (int64_t t = first; t < stop; ++t)
         if (weights[t] > 0.0) use(std::log(weights[t]) + length_score(step * (t - at), c) - x.top[c]);
     };
     each([&](double e) { top = e > top ? e : top; });
-    if (!(top > -kInfinity)) return 0.0;
+    if (!(top > kMinusInfinity)) return 0.0;
     each([&](double e) { sum += std::exp(e - top); });
     shift += top;
     return sum;
@@ -437,7 +440,7 @@ class AdditiveSweep {
     if (s.runs)
       while (x.edge[c] < v && x.edge[c] + run(x.edge[c], c) < v) ++x.edge[c];
     const int64_t first = v - hi > x.edge[c] ? v - hi : x.edge[c], stop = v - lo + 1;
-    if (!(end > -kInfinity) || first >= stop) return count;
+    if (!(end > kMinusInfinity) || first >= stop) return count;
     Blocks& blocks = x.blocks[k];
     while (blocks.oldest + 1 < blocks.next && blocks.first(blocks.oldest + 1) <= v - hi) ++blocks.oldest;
     for (int64_t i = blocks.oldest; i < blocks.next && blocks.first(i) < stop; ++i) {
@@ -457,7 +460,7 @@ class AdditiveSweep {
     int64_t last = u + hi < x.edge[c] ? u + hi : x.edge[c];
     if (s.runs && u + run(u, c) < last) last = u + run(u, c);
     const int64_t first = u + lo;
-    if (!(start > -kInfinity) || first > last) return count;
+    if (!(start > kMinusInfinity) || first > last) return count;
     Blocks& blocks = x.blocks[k];
     while (blocks.oldest + 1 < blocks.next && blocks.first(blocks.oldest + 1) >= u + hi) ++blocks.oldest;
     for (int64_t i = blocks.oldest; i < blocks.next && blocks.first(i) >= first; ++i) {
@@ -472,7 +475,7 @@ class AdditiveSweep {
 
   // Adds up the listed blocks by key, relative to the heaviest, whose logarithm is returned.
   double gather(int64_t count, double* out, bool& lossless) {
-    double top = -kInfinity, low = kInfinity;
+    double top = kMinusInfinity, low = kInfinity;
     for (int64_t i = 0; i < count; ++i) {
       const double e = x.shift[i] + exponent_of(x.product[i]) * kLn2;
       top = e > top ? e : top;
@@ -480,7 +483,7 @@ class AdditiveSweep {
     }
     row_zero(out, w.Kp);
     if (count == 0) return top;
-    for (int64_t i = count; i < padded(count); ++i) x.shift[i] = -kInfinity;
+    for (int64_t i = count; i < padded(count); ++i) x.shift[i] = kMinusInfinity;
     exp_all(x.shift, padded(count), top);
     for (int64_t k = 0; k < w.K; ++k)
       for (int64_t i = x.cut[k]; i < x.cut[k + 1]; ++i) out[k] += x.shift[i] * x.product[i];
@@ -496,7 +499,7 @@ class AdditiveSweep {
       x.factor[i] += base;
       if (x.factor[i] > 600.0) return false;
     }
-    for (int64_t i = count; i < padded(count); ++i) x.factor[i] = -kInfinity;
+    for (int64_t i = count; i < padded(count); ++i) x.factor[i] = kMinusInfinity;
     exp_all(x.factor, padded(count), 0.0);
     for (int64_t k = 0; k < w.K; ++k) {
       const double g = w.g[u * w.Kp + k];
@@ -510,8 +513,7 @@ class AdditiveSweep {
         double* out = x.lengths + c * x.stride + (first - u);
         const Vec times = splat(f);
         int64_t j = 0;
-        for (; j + kLanes <= size; j += kLanes)
-          store(out + j, muladd(times, load(h + j) * load(e + j), load(out + j)));
+        for (; j + kLanes <= size; j += kLanes) store(out + j, muladd(times, load(h + j) * load(e + j), load(out + j)));
         for (; j < size; ++j) out[j] += f * (h[j] * e[j]);
       }
     }

@@ -43,7 +43,8 @@ class SegmentBatch {
   SegmentParts<const double> parts;
   bool starts_vary = false, start_varies = false;  // by row
 
-  SegmentBatch(const PatternAutomaton& automaton, const Topology& topology) : automaton_(automaton), net_(topology.view()) {
+  SegmentBatch(const PatternAutomaton& automaton, const Topology& topology)
+      : automaton_(automaton), net_(topology.view()) {
     in_extent_.assign(static_cast<size_t>(net_.patterns), 0);
     for (int64_t c = 0; c < net_.extent_classes; ++c)
       if (net_.extent_pattern[c] >= 0) in_extent_[net_.extent_pattern[c]] = 1;

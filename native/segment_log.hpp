@@ -10,9 +10,9 @@ inline double class_score(const TopologyView& n, const double* row, bool keyed, 
 }
 
 inline double log_add_all(const double* x, int64_t count) {
-  double m = -kInfinity;
+  double m = kMinusInfinity;
   for (int64_t i = 0; i < count; ++i) m = x[i] > m ? x[i] : m;
-  if (!(m > -kInfinity)) return m;
+  if (!(m > kMinusInfinity)) return m;
   double s = 0.0;
   for (int64_t i = 0; i < count; ++i) s += std::exp(x[i] - m);
   return m + std::log(s);
@@ -22,12 +22,12 @@ inline double log_add_all(const double* x, int64_t count) {
 inline void key_log_sums(const TopologyView& n, const SegmentWork& w, const double* state, const double* score,
                          double* out) {
   for (int64_t k = 0; k < w.K; ++k) {
-    double m = -kInfinity, s = 0.0;
+    double m = kMinusInfinity, s = 0.0;
     for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) {
       const double x = state[n.arc_source[i]] + score[n.arc_start[i]];
       m = x > m ? x : m;
     }
-    if (m > -kInfinity) {
+    if (m > kMinusInfinity) {
       for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
         s += std::exp(state[n.arc_source[i]] + score[n.arc_start[i]] - m);
       m += std::log(s);
@@ -41,7 +41,7 @@ inline Filled segment_log_forward(const SegmentView& s, const TopologyView& n, S
   const int64_t T = s.length, M = s.max_length;
   const RowSweep sweep{s, n, w};
   LogRows logs;
-  for (int64_t p = 0; p < w.Sp; ++p) w.a[p] = p == n.initial ? 0.0 : -kInfinity;
+  for (int64_t p = 0; p < w.Sp; ++p) w.a[p] = p == n.initial ? 0.0 : kMinusInfinity;
   w.a_scale[0] = Scale();
   w.alive[0] = 1;
   for (int64_t v = 0;; ++v) {
@@ -54,36 +54,36 @@ inline Filled segment_log_forward(const SegmentView& s, const TopologyView& n, S
       for (int64_t d = 1; d <= longest; ++d) {
         const int64_t u = v - d;
         if (w.inside_x) row_add(w.inside_c, w.inside_x + u * w.Cp, w.Cp);
-        w.row_top[d - 1] = -kInfinity;
+        w.row_top[d - 1] = kMinusInfinity;
         if (!w.alive[u]) continue;
         sweep.compute(u, d, w.inside_c, false);
-        if (w.row_top[d - 1] > -kInfinity) w.row_scale[d - 1] = heaviest.meet(w.a_scale[u], w.row_top[d - 1]);
+        if (w.row_top[d - 1] > kMinusInfinity) w.row_scale[d - 1] = heaviest.meet(w.a_scale[u], w.row_top[d - 1]);
       }
       if (!(w.tame && heaviest.fits())) return Filled::kLost;
       // use(key, log of what comes in) of all segments that end at v
       const auto each = [&](const auto& use) {
         for (int64_t d = 1; d <= longest; ++d) {
-          if (!(w.row_top[d - 1] > -kInfinity)) continue;
+          if (!(w.row_top[d - 1] > kMinusInfinity)) continue;
           const double by = difference(w.row_scale[d - 1], heaviest.scale), top = w.row_top[d - 1];
           const double* g = w.g + (v - d) * w.Kp;
           const double* row = sweep.row(v - d, d);
           for (int64_t k = 0; k < w.K; ++k) use(k, g[k] + (class_score(n, row, keyed, k) - top) + by);
         }
       };
-      for (int64_t k = 0; k < w.K; ++k) w.h[k] = -kInfinity;
+      for (int64_t k = 0; k < w.K; ++k) w.h[k] = kMinusInfinity;
       each([&](int64_t k, double x) { w.h[k] = x > w.h[k] ? x : w.h[k]; });
       row_zero(w.q, w.Kp);
       each([&](int64_t k, double x) {
-        if (w.h[k] > -kInfinity) w.q[k] += std::exp(x - w.h[k]);
+        if (w.h[k] > kMinusInfinity) w.q[k] += std::exp(x - w.h[k]);
       });
       for (int64_t k = 0; k < w.K; ++k)
-        if (w.h[k] > -kInfinity) w.h[k] += std::log(w.q[k]);
+        if (w.h[k] > kMinusInfinity) w.h[k] += std::log(w.q[k]);
       for (int64_t p = 0; p < w.S; ++p)
         a[p] = log_add_all(w.h + n.state_keys[p], n.state_keys[p + 1] - n.state_keys[p]);
-      for (int64_t p = w.S; p < w.Sp; ++p) a[p] = -kInfinity;
+      for (int64_t p = w.S; p < w.Sp; ++p) a[p] = kMinusInfinity;
       w.a_scale[v] = heaviest.scale;
       const double shift = logs.settle(a, nullptr, w.S);
-      w.alive[v] = shift > -kInfinity;
+      w.alive[v] = shift > kMinusInfinity;
       if (w.alive[v]) add(w.a_scale[v], shift);
     }
     if (v == T) break;
@@ -113,16 +113,16 @@ inline bool segment_log_backward(const SegmentView& s, const TopologyView& n, Se
     for (int64_t d = 1; d <= longest; ++d) {
       const int64_t v = u + d;
       if (w.inside_x) row_add(w.inside_c, w.inside_x + (v - 1) * w.Cp, w.Cp);
-      w.row_top[d - 1] = -kInfinity;
+      w.row_top[d - 1] = kMinusInfinity;
       if (!w.alive[v]) continue;
       sweep.compute(u, d, w.inside_c, false);
-      if (w.row_top[d - 1] > -kInfinity) w.row_scale[d - 1] = heaviest.meet(w.b_scale[v], w.row_top[d - 1]);
+      if (w.row_top[d - 1] > kMinusInfinity) w.row_scale[d - 1] = heaviest.meet(w.b_scale[v], w.row_top[d - 1]);
     }
     if (!heaviest.fits()) return false;
     // use(key, log of what follows) of all segments that begin at u; ready(length) after each length
     const auto each = [&](const auto& use, const auto& ready) {
       for (int64_t d = 1; d <= longest; ++d) {
-        if (!(w.row_top[d - 1] > -kInfinity)) continue;
+        if (!(w.row_top[d - 1] > kMinusInfinity)) continue;
         const double by = difference(w.row_scale[d - 1], heaviest.scale), top = w.row_top[d - 1];
         const bool keyed = sweep.by_key(u + d);
         const double* b = w.b + (u + d) * w.Kp;
@@ -131,7 +131,7 @@ inline bool segment_log_backward(const SegmentView& s, const TopologyView& n, Se
         ready(d);
       }
     };
-    for (int64_t k = 0; k < w.K; ++k) w.h[k] = -kInfinity;
+    for (int64_t k = 0; k < w.K; ++k) w.h[k] = kMinusInfinity;
     each([&](int64_t k, double x) { w.h[k] = x > w.h[k] ? x : w.h[k]; }, [](int64_t) {});
     const double base = log_ratio(w.a_scale[u], heaviest.scale, log_z);
     const double* g = w.g + u * w.Kp;
@@ -140,17 +140,17 @@ inline bool segment_log_backward(const SegmentView& s, const TopologyView& n, Se
     row_zero(w.q, w.Kp);
     each(
         [&](int64_t k, double x) {
-          if (w.h[k] > -kInfinity) sums[k] += std::exp(x - w.h[k]);
-          w.q[k] = x > -kInfinity ? std::exp(g[k] + x + base) : 0.0;
+          if (w.h[k] > kMinusInfinity) sums[k] += std::exp(x - w.h[k]);
+          w.q[k] = x > kMinusInfinity ? std::exp(g[k] + x + base) : 0.0;
         },
         [&](int64_t d) { sink.segment(u, d, w.q); });
     for (int64_t k = 0; k < w.K; ++k)
-      if (w.h[k] > -kInfinity) w.h[k] += std::log(sums[k]);
+      if (w.h[k] > kMinusInfinity) w.h[k] += std::log(sums[k]);
 
     const double* score = start_row(w, u);
     const double* a = w.a + u * w.Sp;
     double* top = w.state;
-    for (int64_t p = 0; p < w.S; ++p) top[p] = -kInfinity;
+    for (int64_t p = 0; p < w.S; ++p) top[p] = kMinusInfinity;
     row_zero(w.start_q, w.Qp);
     for (int64_t k = 0; k < w.K; ++k)
       for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) {
@@ -165,12 +165,12 @@ inline bool segment_log_backward(const SegmentView& s, const TopologyView& n, Se
     for (int64_t k = 0; k < w.K; ++k)
       for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) {
         const double t = top[n.arc_source[i]];
-        if (t > -kInfinity) mass[n.arc_source[i]] += std::exp(score[n.arc_start[i]] + w.h[k] - t);
+        if (t > kMinusInfinity) mass[n.arc_source[i]] += std::exp(score[n.arc_start[i]] + w.h[k] - t);
       }
     for (int64_t p = 0; p < w.S; ++p)
-      if (top[p] > -kInfinity) top[p] += std::log(mass[p]);
+      if (top[p] > kMinusInfinity) top[p] += std::log(mass[p]);
     const double shift = logs.settle(top, nullptr, w.S);
-    w.alive[u] = shift > -kInfinity;
+    w.alive[u] = shift > kMinusInfinity;
     if (!w.alive[u]) continue;
     w.b_scale[u] = heaviest.scale;
     add(w.b_scale[u], shift);

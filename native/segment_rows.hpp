@@ -12,7 +12,7 @@ inline void row_zero(double* x, int64_t n) {
   for (int64_t j = 0; j < n; ++j) x[j] = 0.0;
 }
 inline double row_lowest_finite(const double* x, int64_t n) {
-  const Vec none = splat(-kInfinity), top = splat(kInfinity);
+  const Vec none = splat(kMinusInfinity), top = splat(kInfinity);
   Vec m = top;
   for (int64_t j = 0; j < n; j += kLanes) {
     const Vec y = load(x + j);
@@ -110,21 +110,21 @@ inline void prepare_segment(const SegmentView& s, const TopologyView& n, double*
 
   // no score so large that one which fell far behind could come back; other rows are sums of scores that are no larger
   // than they, or of smaller ones
-  const auto most = [](const double* part, int64_t size) { return part ? array_max(part, size) : -kInfinity; };
+  const auto most = [](const double* part, int64_t size) { return part ? array_max(part, size) : kMinusInfinity; };
   w.tame = most(s.start, (s.start_stride ? T : 1) * s.columns) <= kTame && most(s.end, T * s.columns) <= kTame &&
-           most(s.by_length, M * s.columns) <= kTame &&
-           most(s.inside, T * s.columns) * static_cast<double>(M) <= kFar;
+           most(s.by_length, M * s.columns) <= kTame && most(s.inside, T * s.columns) * static_cast<double>(M) <= kFar;
 
   double worst = 0.0;
   for (int64_t r = 0; r < w.start_rows; ++r) {
     double* row = w.start_w + r * w.Qp;
     if (n.start_classes)
-      gather_classes(s.starts + r * P, 1, P, n.start_pattern, n.start_parent, n.start_classes, w.Qp, -kInfinity, row);
+      gather_classes(s.starts + r * P, 1, P, n.start_pattern, n.start_parent, n.start_classes, w.Qp, kMinusInfinity,
+                     row);
     else
-      for (int64_t q = 0; q < w.Qp; ++q) row[q] = -kInfinity;
-    row[w.Q - 1] = n.bare_arcs ? 0.0 : -kInfinity;
+      for (int64_t q = 0; q < w.Qp; ++q) row[q] = kMinusInfinity;
+    row[w.Q - 1] = n.bare_arcs ? 0.0 : kMinusInfinity;
     const double top = row_max(row, w.Qp);
-    w.start_top[r] = top > -kInfinity ? top : 0.0;
+    w.start_top[r] = top > kMinusInfinity ? top : 0.0;
     w.start_low[r] = row_lowest_finite(row, w.Qp) - w.start_top[r];
     if (n.start_classes && !(std::abs(w.start_top[r]) <= kTame && w.start_low[r] >= -kTame))
       w.tame = w.tame && w.start_top[r] >= -kFar && array_max(s.starts + r * P, P) <= kTame;
@@ -167,12 +167,12 @@ inline bool extent_row(const SegmentView& s, const TopologyView& n, const Segmen
     const int32_t* run = s.runs + u * n.labels;
     for (int64_t c = 0; c < C; ++c) {
       if (d > run[n.extent_label[c]])
-        row[c] = -kInfinity;
+        row[c] = kMinusInfinity;
       else
         any = true;
     }
   }
-  for (int64_t c = C; c < Cp; ++c) row[c] = -kInfinity;
+  for (int64_t c = C; c < Cp; ++c) row[c] = kMinusInfinity;
   return any;
 }
 
@@ -183,7 +183,7 @@ inline void final_row(const SegmentView& s, const TopologyView& n, const Segment
   for (int64_t e = 0; e < n.end_classes; ++e) {
     const int64_t z = n.end_pattern[e];
     if (z < 0) {
-      tail[e] = -kInfinity;
+      tail[e] = kMinusInfinity;
       continue;
     }
     double x = n.end_parent[e] >= 0 ? tail[n.end_parent[e]] : 0.0;
@@ -197,9 +197,8 @@ inline void final_row(const SegmentView& s, const TopologyView& n, const Segment
     }
     tail[e] = x;
   }
-  for (int64_t k = 0; k < w.K; ++k)
-    row[k] = classes[n.key_extent[k]] + (n.key_end[k] >= 0 ? tail[n.key_end[k]] : 0.0);
-  for (int64_t k = w.K; k < w.Kp; ++k) row[k] = -kInfinity;
+  for (int64_t k = 0; k < w.K; ++k) row[k] = classes[n.key_extent[k]] + (n.key_end[k] >= 0 ? tail[n.key_end[k]] : 0.0);
+  for (int64_t k = w.K; k < w.Kp; ++k) row[k] = kMinusInfinity;
 }
 
 // g + b - z for scales of up to 1e9, to full precision
@@ -213,8 +212,8 @@ inline double log_ratio(const Scale& g, const Scale& b, const Scale& z) {
 // The heaviest row that meets a position: the products of all others are scaled to it. Its scale is a sum of scales, with
 // nothing rounded that 1e5 positions could add up.
 struct Heaviest {
-  Scale scale;     // that of the neighbouring position, until a row is met
-  double top = -kInfinity;
+  Scale scale;  // that of the neighbouring position, until a row is met
+  double top = kMinusInfinity;
   explicit Heaviest(const Scale& neighbour) : scale(neighbour), reference(neighbour) {}
 
   // weights of some scale times a row of some maximum; returns the scale of both
@@ -227,7 +226,7 @@ struct Heaviest {
     return both;
   }
   // doubles have the digits
-  bool fits() const { return tame && (top == -kInfinity || top >= -kFar); }
+  bool fits() const { return tame && (top == kMinusInfinity || top >= -kFar); }
 
  private:
   bool tame = true;
@@ -261,7 +260,7 @@ struct RowSweep {
       final_row(s, n, w, u, d, w.x, w.tail, r);
       width = w.Kp;
     }
-    w.row_top[d - 1] = any ? row_max(r, width) : -kInfinity;
+    w.row_top[d - 1] = any ? row_max(r, width) : kMinusInfinity;
     if (any && s.full && !(most_of(u, d) <= kTame)) w.tame = false;
     if (want_low) w.row_low[d - 1] = any ? row_lowest_finite(r, width) : kInfinity;
   }
@@ -280,7 +279,7 @@ struct RowSweep {
       if (w.inside_x) row_add(w.inside_c, w.inside_x + (u + d - 1) * w.Cp, w.Cp);
       bool any = !(s.may_end && !s.may_end[u + d - 1]);
       if (any) any = extent_row(s, n, w, u, d, w.inside_c, row(u, d));
-      w.cache_top[u * s.max_length + d - 1] = any ? 0.0 : -kInfinity;
+      w.cache_top[u * s.max_length + d - 1] = any ? 0.0 : kMinusInfinity;
     }
     for (int64_t d = 1; d <= longest; ++d) {
       const int64_t at = u * s.max_length + d - 1;
@@ -289,7 +288,7 @@ struct RowSweep {
       w.cache_top[at] = row_max(r, w.Cp);
       w.cache_low[at] = row_lowest_finite(r, w.Cp);
       if (!(w.cache_top[at] <= kTame && w.cache_low[at] >= -kTame) && !(most_of(u, d) <= kTame)) w.tame = false;
-      if (w.cache_top[at] > -kInfinity) row_exp_fast(r, w.Cp, w.cache_top[at]);
+      if (w.cache_top[at] > kMinusInfinity) row_exp_fast(r, w.Cp, w.cache_top[at]);
     }
   }
 

@@ -60,8 +60,7 @@ struct SegmentSink {
     row_add(w.end_e + (u + d) * w.Cp, c, w.Cp);
     if (answer.by_length) row_add(w.length_e + (d - 1) * w.Cp, c, w.Cp);
     const int64_t at = u * answer.stride + d - 1;
-    if (answer.segments)
-      add_by_label(c, answer.segments + at * n.labels);
+    if (answer.segments) add_by_label(c, answer.segments + at * n.labels);
     if (n.end_classes > 0 && u + d == s.length) tail(u, d, q);
     if (answer.full) {
       if (c != w.sum_c)
@@ -111,8 +110,7 @@ struct SegmentSink {
         if (s.max_length == 1) cover[c] = w.start_e[t * w.Cp + c];
         if (s.runs && s.runs[t * n.labels + n.extent_label[c]] == 0) cover[c] = 0.0;  // nor any for what is ruled out
       }
-      if (answer.labels)
-        add_by_label(cover, answer.labels + t * n.labels);
+      if (answer.labels) add_by_label(cover, answer.labels + t * n.labels);
       if (answer.inside) copy_emit(cover, answer.inside + t * P);
       if (answer.start) copy_emit(w.start_e + t * w.Cp, answer.start + t * s.start_stride);
       if (answer.end) copy_emit(w.end_e + (t + 1) * w.Cp, answer.end + t * P);

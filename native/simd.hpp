@@ -11,6 +11,7 @@
 #include <cstring>
 #include <limits>
 
+#include "numeric.hpp"
 #include "views.hpp"
 
 #if defined(__AVX2__)
@@ -33,7 +34,6 @@
 namespace scansion::SCANSION_ISA {
 
 constexpr int64_t kLanes = 4;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Arrays that the kernels walk with Vec are padded to whole vectors.
 constexpr int64_t padded(int64_t n) { return (n + kLanes - 1) / kLanes * kLanes; }

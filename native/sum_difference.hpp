@@ -46,7 +46,7 @@ class SumDifference {
   // gamma of all positions; w.z, w.log_z (without what was taken out of u), w.kappa = 0, or infinite: give up
   void forward() const {
     Scale scale[W];
-    for (int64_t i = 0; i < W; ++i) w.z[i] = 0.0, w.kappa[i] = 0.0, w.log_z[i] = -kInfinity;
+    for (int64_t i = 0; i < W; ++i) w.z[i] = 0.0, w.kappa[i] = 0.0, w.log_z[i] = kMinusInfinity;
     double* start = w.gamma;
     for (int64_t q = 0; q < s.before; ++q) put(start, q, splat(1.0));
     put(start, s.before, splat(0.0));
@@ -228,7 +228,7 @@ class LocalSumDifference {
   // as SumDifference::forward
   void forward() const {
     Scale scale;
-    w.z = 0.0, w.kappa = 0.0, w.log_z = -kInfinity;
+    w.z = 0.0, w.kappa = 0.0, w.log_z = kMinusInfinity;
     for (int64_t q = 0; q < s.before; ++q) w.gamma[q] = 1.0;
     for (int64_t t = 0; t < s.length; ++t) {
       const LocalPatternsView p = s.sets[t];
@@ -306,7 +306,8 @@ class LocalSumDifference {
       };
       for (int32_t r = 0; r < base.roots; ++r) row[r] = gamma[1 + r] * delta[0];
       for (int32_t r = 0; r < base.roots; ++r) state(1 + r, r, r);
-      for (int32_t k = 1 + base.roots; k < base.states; ++k) state(k, base.state_node[k], base.label[base.state_node[k]]);
+      for (int32_t k = 1 + base.roots; k < base.states; ++k)
+        state(k, base.state_node[k], base.label[base.state_node[k]]);
       for (int32_t i = 0, k = base.states; k < p.states; ++i, ++k) state(k, p.state_node[i], p.state_label[i]);
       failed = failed || !(whole > 0.999 && whole < 1.001);
 

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "numeric.hpp"
 #include "pattern_sets.hpp"
 #include "sum_difference_tables.hpp"
 
@@ -63,7 +64,7 @@ inline bool sum_difference_lattice(const PatternAutomaton& net, const double* sc
     }
     shift += exponentiate_row(row.data(), L, allowed ? allowed + t * L : nullptr, x.u + t * L);
   }
-  kappa = std::numeric_limits<double>::infinity();
+  kappa = kInfinity;
   std::fill_n(posteriors, T * P, 0.0);
   if (!fits) return false;
   const bool fine = x.run();

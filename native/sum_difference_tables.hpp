@@ -12,7 +12,7 @@
 
 namespace scansion {
 
-constexpr double kMostKappa = 1e4;    // four digits of a difference may go; 1e-9 in log Z needs seven
+constexpr double kMostKappa = 1e4;     // four digits of a difference may go; 1e-9 in log Z needs seven
 constexpr double kMostWeight = 300.0;  // largest W whose exponential leaves room for products
 
 // e^W of a set's nodes, with what the sweeps read.
@@ -46,7 +46,8 @@ class Coefficients {
     under_.assign(states, 1.0);
     for (size_t k = 0; k < entry_c_.size(); ++k) entry_c_[k] = c_[p.entry_node[k]];
     for (size_t k = 0; k < state_b_.size(); ++k) state_b_[k] = b_[p.state_node[p.state_entry[k]]];
-    for (int32_t k = 1 + p.roots; k < p.states; ++k) under_[k] = b_[p.state_inner[k] ? p.suffix[p.state_node[k]] : p.state_node[k]];
+    for (int32_t k = 1 + p.roots; k < p.states; ++k)
+      under_[k] = b_[p.state_inner[k] ? p.suffix[p.state_node[k]] : p.state_node[k]];
     view_.entry_c = entry_c_.data();
     view_.state_b = state_b_.data();
     view_.under = under_.data();
@@ -63,18 +64,16 @@ class Coefficients {
 
 // The first place in a block that begins a vector: loads that cross a cache line cost twice. Blocks have eight doubles
 // to spare.
-inline double* aligned(double* p) {
-  return reinterpret_cast<double*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64);
-}
+inline double* aligned(double* p) { return reinterpret_cast<double*>((reinterpret_cast<uintptr_t>(p) + 63) / 64 * 64); }
 
 // Tables of one thread for sum_difference.hpp.
 class SumDifferenceTables {
  public:
   SumDifferenceView view;
   SumDifferenceWork work;
-  std::vector<const PatternSetView*> sets;             // (length,)
+  std::vector<const PatternSetView*> sets;               // (length,)
   std::vector<const PatternCoefficients*> coefficients;  // (length,)
-  double *u = nullptr, *posterior = nullptr;           // (length, labels, width)
+  double *u = nullptr, *posterior = nullptr;             // (length, labels, width)
 
   // after sets are given
   void layout(int64_t labels, int64_t width, bool bos) {
@@ -127,10 +126,10 @@ class LocalTables {
  public:
   LocalView view;
   LocalWork work;
-  std::vector<LocalPatternsView> sets;               // (length,)
-  double *u = nullptr, *posterior = nullptr;         // (length, labels)
-  std::vector<double*> own, under, patterns;         // (length,) room for B (nodes,) and LocalView::under; answers
-  std::vector<const double*> b;                      // (length,) of (nodes,): B, in `own` or elsewhere
+  std::vector<LocalPatternsView> sets;        // (length,)
+  double *u = nullptr, *posterior = nullptr;  // (length, labels)
+  std::vector<double*> own, under, patterns;  // (length,) room for B (nodes,) and LocalView::under; answers
+  std::vector<const double*> b;               // (length,) of (nodes,): B, in `own` or elsewhere
 
   // after sets are given; pairs: the matrix of dense ones
   void layout(int64_t labels, bool bos, const PairMatrixView& pairs = {}) {

@@ -51,7 +51,8 @@ class Regex {
     for (size_t k = m; k-- > 0;)
       for (size_t i = n + 1; i-- > 0;) {
         const bool skip = items[k].repeat && cell(k + 1, i);
-        const bool take = i < n && cell(items[k].repeat == '*' ? k : k + 1, i + 1) && fits(items[k], text[i], characters);
+        const bool take =
+            i < n && cell(items[k].repeat == '*' ? k : k + 1, i + 1) && fits(items[k], text[i], characters);
         cell(k, i) = skip || take;
       }
     for (from = 0; from <= (at_start ? 0 : n); ++from) {

@@ -47,7 +47,7 @@ class PlaceNet {
 
   const TopologyView& topology() const { return topology_->view(); }
   int64_t patterns() const { return static_cast<int64_t>(column_.size()); }
-  int64_t columns() const { return columns_; }                // patterns with a column in the arrays of extent scores
+  int64_t columns() const { return columns_; }            // patterns with a column in the arrays of extent scores
   int32_t column(int64_t z) const { return column_[z]; }  // the label pattern, or -1: forbidden
 
  private:
@@ -202,8 +202,7 @@ class PlaceScores {
     runs_.resize(static_cast<size_t>(T_ * places_));
     for (int64_t t = 0; t < T_; ++t)
       for (int64_t i = 0; i < places_; ++i)
-        runs_[t * places_ + i] =
-            room(t, i) ? static_cast<int32_t>(std::min(s_.limit_, T_ - (places_ - 1 - i) - t)) : 0;
+        runs_[t * places_ + i] = room(t, i) ? static_cast<int32_t>(std::min(s_.limit_, T_ - (places_ - 1 - i) - t)) : 0;
   }
 
   // (rows, columns of labels) -> (rows, columns of places), and back

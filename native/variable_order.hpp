@@ -61,8 +61,9 @@ class VariableOrder {
         for (int32_t i = 0; i < p.pairs; ++i) s.nodes -= matrix_.bias(p.prefix[i] - 1, p.suffix[i]) >= 0;
       }
     for (int64_t i = 0; i < sets_.count(); ++i) s.bytes += sets_.set(i).bytes();
-    s.bytes += static_cast<int64_t>((position_set_.size() + hits_.node.size() + hits_.feature.size()) * sizeof(int32_t) +
-                                    hits_.offsets.size() * sizeof(int64_t) + hits_.value.size() * sizeof(double));
+    s.bytes +=
+        static_cast<int64_t>((position_set_.size() + hits_.node.size() + hits_.feature.size()) * sizeof(int32_t) +
+                             hits_.offsets.size() * sizeof(int64_t) + hits_.value.size() * sizeof(double));
     return s;
   }
 
@@ -138,8 +139,8 @@ class VariableOrder {
     std::vector<int32_t> changed;
     std::vector<std::vector<double>> sums;  // by set: entries, then states, four lanes each
     std::vector<PatternSums> sum_views;
-    std::vector<const PatternSums*> sums_at;  // by position
-    std::vector<uint8_t> used;                // by set
+    std::vector<const PatternSums*> sums_at;     // by position
+    std::vector<uint8_t> used;                   // by set
     std::vector<std::vector<double>> base_sums;  // by set (nodes,): expectations
     std::vector<double> pair_sums, beyond;       // as PairMatrix::fold
     // decoding: one sequence's structure, one position's patterns
@@ -304,8 +305,8 @@ class VariableOrder {
   }
 
   // B of a position and LocalView::under; false: some W is too large
-  bool local_coefficients(Worker& k, const LocalPatternsView& p, int32_t base, const double* w, int64_t slot,
-                          double* b, double* under) const {
+  bool local_coefficients(Worker& k, const LocalPatternsView& p, int32_t base, const double* w, int64_t slot, double* b,
+                          double* under) const {
     local_weights(k, p, base, hits_, slot, w);
     const int32_t N = p.base->nodes;
     std::copy_n(coefficients_[base].view().b, N, b);
@@ -378,11 +379,17 @@ class VariableOrder {
     for (int32_t n = v.nodes; n < nodes; ++n) k.label.push_back(k.label[k.suffix[n]]);
     k.node_state.assign(static_cast<size_t>(nodes), p.states);
     for (int32_t i = 1; i < p.states; ++i) k.node_state[k.state_node[i]] = i;
-    return {nodes,           v.roots,        p.states,           k.suffix.data(),
-            k.prefix.data(), k.label.data(), k.node_state.data(), k.state_node.data()};
+    return {nodes,
+            v.roots,
+            p.states,
+            k.suffix.data(),
+            k.prefix.data(),
+            k.label.data(),
+            k.node_state.data(),
+            k.state_node.data()};
   }
 
-  int64_t stride() const { return (m_.labels + 3) / 4 * 4; }
+  int64_t stride() const { return padded4(m_.labels); }
 
   // scores of single labels (T, stride)
   void label_scores(int64_t b, const double* w, std::vector<double>& out) const {
@@ -419,7 +426,8 @@ class VariableOrder {
     const FeatureRows& f = m_.parts[kStart];
     if (!f.rows) return;
     if (split_)
-      kernels().add_to_rows(out + m_.weights, nullptr, stride(), split_->wide(token), split_->wide_count(token), row, 1.0);
+      kernels().add_to_rows(out + m_.weights, nullptr, stride(), split_->wide(token), split_->wide_count(token), row,
+                            1.0);
     each_narrow(token, [&](int64_t k, double value) { out[f.base + k] += value * row[f.column[k]]; });
   }
 
@@ -464,8 +472,8 @@ class VariableOrder {
   double factor(const Job& job) const { return (job.known ? -1.0 : 1.0) * weight(job.b); }
 
   // Row t of a lane with e^score, and the score taken out. False: nothing is possible.
-  bool fill_lane(Worker& k, const Job& job, const std::vector<double>& scores, int64_t lane, int64_t width,
-                 double* to, double& shift) const {
+  bool fill_lane(Worker& k, const Job& job, const std::vector<double>& scores, int64_t lane, int64_t width, double* to,
+                 double& shift) const {
     const int64_t L = m_.labels, T = length(job.b);
     shift = 0.0;
     k.row.resize(static_cast<size_t>(L));
@@ -481,8 +489,8 @@ class VariableOrder {
   }
 
   // what a sequence adds beside the expectations of its longer patterns; row t of the posteriors: at[t * L * width]
-  void finish(Worker& k, const Job& job, const std::vector<double>& scores, const double* at, int64_t width, double* out,
-              double& loss) const {
+  void finish(Worker& k, const Job& job, const std::vector<double>& scores, const double* at, int64_t width,
+              double* out, double& loss) const {
     const int64_t L = m_.labels;
     const bool gold = !job.known && target_.status[job.b] == 2;
     if (!at && !gold) return;
@@ -537,7 +545,8 @@ class VariableOrder {
         for (int32_t i = 0; i < p.pairs; ++i)
           k.beyond[matrix_.place(p.prefix[i] - 1, p.suffix[i])] += factor * x.patterns[t][p.nodes + i];
         for (int64_t h = hits_.offsets[slot(b, t)]; h < hits_.offsets[slot(b, t) + 1]; ++h)
-          features[hits_.feature[h]] += factor * (hits_.value.empty() ? 1.0 : hits_.value[h]) * x.patterns[t][hits_.node[h]];
+          features[hits_.feature[h]] +=
+              factor * (hits_.value.empty() ? 1.0 : hits_.value[h]) * x.patterns[t][hits_.node[h]];
       }
     }
     finish(k, job, k.scores[0], fits ? x.posterior : nullptr, 1, out, loss);
@@ -572,7 +581,8 @@ class VariableOrder {
       for (size_t i = 0; i < n; ++i) {
         stop[i] = 0;
         factors[i] = 0.0;
-        refused[i] = refused[i] || !fits || !fill_lane(k, jobs[i], k.scores[i], static_cast<int64_t>(i), kWidth, x.u, shift[i]);
+        refused[i] =
+            refused[i] || !fits || !fill_lane(k, jobs[i], k.scores[i], static_cast<int64_t>(i), kWidth, x.u, shift[i]);
         if (refused[i]) {  // a harmless sequence in its place
           for (int64_t j = 0; j < T * L; ++j) x.u[j * kWidth + i] = 1.0;
         } else {
@@ -666,8 +676,8 @@ class VariableOrder {
   std::vector<int32_t> position_set_;
   Hits hits_;
   std::unique_ptr<SplitFeatures> split_;
-  std::vector<int64_t> stop_;      // (attributes,) end of their features on single labels, unless split_ has it
-  std::vector<double> observed_;   // (weights,)
+  std::vector<int64_t> stop_;     // (attributes,) end of their features on single labels, unless split_ has it
+  std::vector<double> observed_;  // (weights,)
   std::vector<Coefficients> coefficients_;  // by base set
   std::vector<double> table_;
   std::vector<std::vector<double>> buffers_;

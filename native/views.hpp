@@ -22,14 +22,14 @@ enum class Filled { kFine, kDoubtful, kNothing, kLost };
 // One sequence of a first-order chain: score(y) = start[y_0] + sum_t unary[t, y_t]
 // + sum_t transition[(t,) y_t, y_{t+1}] + end[y_{T-1}].
 struct ChainView {
-  int64_t length = 0;                // T
-  int64_t labels = 0;                // L
-  const double* unary = nullptr;     // (T, L)
+  int64_t length = 0;                  // T
+  int64_t labels = 0;                  // L
+  const double* unary = nullptr;       // (T, L)
   const double* transition = nullptr;  // (L, L), or (T-1, L, L)
-  int64_t transition_stride = 0;     // 0, or L * L
-  const double* start = nullptr;     // (L,) or null
-  const double* end = nullptr;       // (L,) or null
-  const uint8_t* allowed = nullptr;  // (T, L) or null
+  int64_t transition_stride = 0;       // 0, or L * L
+  const double* start = nullptr;       // (L,) or null
+  const double* end = nullptr;         // (L,) or null
+  const uint8_t* allowed = nullptr;    // (T, L) or null
 };
 
 // Exponentials of one transition matrix, shared by all positions (and sequences) that use it.
@@ -64,24 +64,24 @@ struct TopologyView {
   int64_t keys = 0;           // K
   int64_t start_classes = 0;  // classes are trees: a parent comes before its children
   int64_t extent_classes = 0;
-  int64_t end_classes = 0;  // patterns that end in EOS
-  int64_t longest = 1;       // length of the longest pattern
-  bool bare_arcs = false;    // some arc has no start class
+  int64_t end_classes = 0;     // patterns that end in EOS
+  int64_t longest = 1;         // length of the longest pattern
+  bool bare_arcs = false;      // some arc has no start class
   bool label_extents = false;  // every extent class is a single label: extents say nothing of the past
   bool identity_keys = false;  // key k has extent class k
   bool restricted = false;     // states remember all of the past: a product with rules
 
-  const int64_t* key_arcs = nullptr;     // (K + 1,) arcs of key k
-  const int32_t* arc_source = nullptr;   // (A,)
-  const int32_t* arc_start = nullptr;    // (A,) start class; start_classes stands for none
-  const int32_t* key_target = nullptr;   // (K,)
-  const int32_t* key_extent = nullptr;   // (K,)
-  const int32_t* key_label = nullptr;    // (K,)
-  const int32_t* key_end = nullptr;      // (K,) end class, or -1
-  const int64_t* state_keys = nullptr;   // (S + 1,) keys are sorted by target
+  const int64_t* key_arcs = nullptr;    // (K + 1,) arcs of key k
+  const int32_t* arc_source = nullptr;  // (A,)
+  const int32_t* arc_start = nullptr;   // (A,) start class; start_classes stands for none
+  const int32_t* key_target = nullptr;  // (K,)
+  const int32_t* key_extent = nullptr;  // (K,)
+  const int32_t* key_label = nullptr;   // (K,)
+  const int32_t* key_end = nullptr;     // (K,) end class, or -1
+  const int64_t* state_keys = nullptr;  // (S + 1,) keys are sorted by target
 
-  const int32_t* start_pattern = nullptr;  // (start_classes,)
-  const int32_t* start_parent = nullptr;   // (start_classes,) or -1
+  const int32_t* start_pattern = nullptr;   // (start_classes,)
+  const int32_t* start_parent = nullptr;    // (start_classes,) or -1
   const int32_t* extent_pattern = nullptr;  // (extent_classes,) or -1: no pattern, score 0
   const int32_t* extent_parent = nullptr;   // (extent_classes,) or -1
   const int32_t* extent_label = nullptr;    // (extent_classes,)
@@ -94,8 +94,8 @@ struct TopologyView {
 // full[u, d-1, z] + start[u, z] + sum_{u <= t < v} inside[t, z] + end[v-1, z] + by_length[d-1, z]; null is zero.
 // Patterns that end in EOS take starts and, where there is a column for them, all of the others.
 struct SegmentView {
-  int64_t length = 0;      // T
-  int64_t max_length = 1;  // M, no longer than the sequence
+  int64_t length = 0;                 // T
+  int64_t max_length = 1;             // M, no longer than the sequence
   const double* starts = nullptr;     // (T, P) or (P,); null only without start classes
   int64_t starts_stride = 0;          // P, or 0 for the same at every position
   int64_t columns = 0;                // patterns 0..columns-1 have a column in the arrays below
@@ -123,41 +123,41 @@ struct SegmentWork {
   int64_t start_rows = 0;                  // T or 1
   int64_t row_stride = 0;
   bool mixing = false;
-  bool tame = true;              // doubles can add the scores: false once one was met that is too large
-  double* start_x = nullptr;     // (start_rows, Cp): parts by extent class, summed over suffix classes
-  double* inside_x = nullptr;    // (T, Cp)
-  double* end_x = nullptr;       // (T, Cp)
-  double* length_x = nullptr;    // (M, Cp)
-  double* start_w = nullptr;     // (start_rows, Qp): start-class scores, or their exponentials
-  double* start_top = nullptr;   // (start_rows,) maximum of a start row
-  double* start_low = nullptr;   // (start_rows,) lowest finite score, below the maximum
-  double* a = nullptr;           // (T+1, Sp)
-  double* g = nullptr;           // (T+1, Kp)
-  double* b = nullptr;           // (T+1, Kp): b[v][target of k], key by key
-  Scale* a_scale = nullptr;      // (T+1,)
-  Scale* g_scale = nullptr;      // (T+1,)
-  Scale* b_scale = nullptr;      // (T+1,)
-  double* g_low = nullptr;       // (T+1,) log of the smallest positive weight
-  uint8_t* alive = nullptr;      // (T+1,) some configuration passes here
-  double* rows = nullptr;        // (M, row_stride)
-  double* cache = nullptr;       // (T, M, Cp): with full scores, exponentials of all rows, made once for both sweeps
-  double* cache_top = nullptr;   // (T, M)
-  double* cache_low = nullptr;   // (T, M)
-  double* row_top = nullptr;     // (M,)
-  double* row_low = nullptr;     // (M,)
-  Scale* row_scale = nullptr;    // (M,) of a row's maximum times the weights that it meets
-  double* h = nullptr;           // (Kp,)
-  double* x = nullptr;           // (row_stride,)
-  double* q = nullptr;           // (Kp,)
-  double* state = nullptr;       // (Sp,)
-  double* state_sum = nullptr;   // (Sp,)
-  double* sum_c = nullptr;       // (Cp,)
-  double* inside_c = nullptr;    // (Cp,)
-  double* start_q = nullptr;     // (Qp,)
-  double* tail = nullptr;        // (end classes,)
-  double* start_e = nullptr;     // (T+1, Cp): expected starts by extent class
-  double* end_e = nullptr;       // (T+1, Cp): expected ends
-  double* length_e = nullptr;    // (M, Cp): expected lengths
+  bool tame = true;             // doubles can add the scores: false once one was met that is too large
+  double* start_x = nullptr;    // (start_rows, Cp): parts by extent class, summed over suffix classes
+  double* inside_x = nullptr;   // (T, Cp)
+  double* end_x = nullptr;      // (T, Cp)
+  double* length_x = nullptr;   // (M, Cp)
+  double* start_w = nullptr;    // (start_rows, Qp): start-class scores, or their exponentials
+  double* start_top = nullptr;  // (start_rows,) maximum of a start row
+  double* start_low = nullptr;  // (start_rows,) lowest finite score, below the maximum
+  double* a = nullptr;          // (T+1, Sp)
+  double* g = nullptr;          // (T+1, Kp)
+  double* b = nullptr;          // (T+1, Kp): b[v][target of k], key by key
+  Scale* a_scale = nullptr;     // (T+1,)
+  Scale* g_scale = nullptr;     // (T+1,)
+  Scale* b_scale = nullptr;     // (T+1,)
+  double* g_low = nullptr;      // (T+1,) log of the smallest positive weight
+  uint8_t* alive = nullptr;     // (T+1,) some configuration passes here
+  double* rows = nullptr;       // (M, row_stride)
+  double* cache = nullptr;      // (T, M, Cp): with full scores, exponentials of all rows, made once for both sweeps
+  double* cache_top = nullptr;  // (T, M)
+  double* cache_low = nullptr;  // (T, M)
+  double* row_top = nullptr;    // (M,)
+  double* row_low = nullptr;    // (M,)
+  Scale* row_scale = nullptr;   // (M,) of a row's maximum times the weights that it meets
+  double* h = nullptr;          // (Kp,)
+  double* x = nullptr;          // (row_stride,)
+  double* q = nullptr;          // (Kp,)
+  double* state = nullptr;      // (Sp,)
+  double* state_sum = nullptr;  // (Sp,)
+  double* sum_c = nullptr;      // (Cp,)
+  double* inside_c = nullptr;   // (Cp,)
+  double* start_q = nullptr;    // (Qp,)
+  double* tail = nullptr;       // (end classes,)
+  double* start_e = nullptr;    // (T+1, Cp): expected starts by extent class
+  double* end_e = nullptr;      // (T+1, Cp): expected ends
+  double* length_e = nullptr;   // (M, Cp): expected lengths
 };
 
 // A set P_t of label patterns that live at a position (docs/notation.md, section 1, Sum-Difference), as two trees.
@@ -168,28 +168,28 @@ struct SegmentWork {
 // nodes are those whose beta is read: the roots, then nodes that have children, in order.
 struct PatternSetView {
   int32_t nodes = 0, roots = 0, states = 0, active = 0, before = 0;  // before: states of the set one position earlier
-  int32_t inner = 0;                         // nodes from `roots` on that have children
-  const int32_t* suffix = nullptr;           // (nodes,) longest proper suffix, a node; -1 for roots
-  const int32_t* prefix = nullptr;           // (nodes,) without the last label, a state of the set before; 0 for roots
-  const int32_t* label = nullptr;            // (nodes,) root that the node ends in
-  const int32_t* children = nullptr;         // (nodes + 1,) node n has the children children[n] .. children[n + 1]
-  const int32_t* leaves = nullptr;           // (nodes,) the first of its children that has none itself: the last ones
-  const int32_t* inner_node = nullptr;       // (inner,) suffixes before extensions
-  const int32_t* state_node = nullptr;       // (states,) -1 for state 0
-  const int32_t* state_inner = nullptr;      // (states,) its node if that has children, else 0
-  const int32_t* node_state = nullptr;       // (nodes,) state of a node, or `states`: none
-  const int32_t* label_states = nullptr;     // (roots + 1,) states from 1 + roots on that end in a label, side by side
-  const int32_t* active_node = nullptr;      // (active,)
-  const int32_t* active_state = nullptr;     // (active,) node_state of it
-  const int32_t* active_prefix = nullptr;    // (active,) prefix of it
-  const int32_t* active_suffix = nullptr;    // (active,) place of the suffix among the active nodes; -1 for roots
+  int32_t inner = 0;                                                 // nodes from `roots` on that have children
+  const int32_t* suffix = nullptr;         // (nodes,) longest proper suffix, a node; -1 for roots
+  const int32_t* prefix = nullptr;         // (nodes,) without the last label, a state of the set before; 0 for roots
+  const int32_t* label = nullptr;          // (nodes,) root that the node ends in
+  const int32_t* children = nullptr;       // (nodes + 1,) node n has the children children[n] .. children[n + 1]
+  const int32_t* leaves = nullptr;         // (nodes,) the first of its children that has none itself: the last ones
+  const int32_t* inner_node = nullptr;     // (inner,) suffixes before extensions
+  const int32_t* state_node = nullptr;     // (states,) -1 for state 0
+  const int32_t* state_inner = nullptr;    // (states,) its node if that has children, else 0
+  const int32_t* node_state = nullptr;     // (nodes,) state of a node, or `states`: none
+  const int32_t* label_states = nullptr;   // (roots + 1,) states from 1 + roots on that end in a label, side by side
+  const int32_t* active_node = nullptr;    // (active,)
+  const int32_t* active_state = nullptr;   // (active,) node_state of it
+  const int32_t* active_prefix = nullptr;  // (active,) prefix of it
+  const int32_t* active_suffix = nullptr;  // (active,) place of the suffix among the active nodes; -1 for roots
   // nodes from `roots` on, by prefix: those of state slot_state[j] are entries[j] .. entries[j + 1]
-  const int32_t* slot_state = nullptr;       // (before,) states of the set before, by their number of entries
-  const int32_t* entries = nullptr;          // (before + 1,)
-  const int32_t* entry_node = nullptr;       // (nodes - roots,)
-  const int32_t* entry_suffix = nullptr;     // (nodes - roots,) place of the suffix among the active nodes
-  const int32_t* state_entries = nullptr;    // (before + 1,) the same for nodes that are states
-  const int32_t* state_entry = nullptr;      // (states - 1 - roots,) the state
+  const int32_t* slot_state = nullptr;     // (before,) states of the set before, by their number of entries
+  const int32_t* entries = nullptr;        // (before + 1,)
+  const int32_t* entry_node = nullptr;     // (nodes - roots,)
+  const int32_t* entry_suffix = nullptr;   // (nodes - roots,) place of the suffix among the active nodes
+  const int32_t* state_entries = nullptr;  // (before + 1,) the same for nodes that are states
+  const int32_t* state_entry = nullptr;    // (states - 1 - roots,) the state
 };
 
 // A set with what attributes add to it at one position: nodes and states that follow those of the base.
@@ -216,9 +216,9 @@ struct PatternCoefficients {
 
 // Four sequences side by side in the lanes of a vector: position t of all of them at once.
 struct SumDifferenceView {
-  int64_t length = 0;  // positions of the longest
-  int64_t labels = 0;  // row length of u and of the posteriors
-  const PatternSetView* const* sets = nullptr;              // (length,)
+  int64_t length = 0;                                        // positions of the longest
+  int64_t labels = 0;                                        // row length of u and of the posteriors
+  const PatternSetView* const* sets = nullptr;               // (length,)
   const PatternCoefficients* const* coefficients = nullptr;  // (length,)
   int64_t before = 1;              // states before the first position: empty, and BOS where patterns know it
   double* u = nullptr;             // (length, labels, width) e^{score of a label}, largest 1; is scaled in place
@@ -227,15 +227,15 @@ struct SumDifferenceView {
 };
 
 struct SumDifferenceWork {
-  double* gamma = nullptr;        // states of all sets, then one zero each, by position; preceded by the start's
-  int64_t* gamma_at = nullptr;    // (length + 1,) offset of a position's states, in lanes: [0] is the start
-  double* x = nullptr;            // (most nodes, width)
+  double* gamma = nullptr;      // states of all sets, then one zero each, by position; preceded by the start's
+  int64_t* gamma_at = nullptr;  // (length + 1,) offset of a position's states, in lanes: [0] is the start
+  double* x = nullptr;          // (most nodes, width)
   double* delta[2] = {nullptr, nullptr};  // (most states + 1, width)
-  double* beta_top = nullptr;     // (most active, width) largest u beta of a node and its suffixes
-  double* scaled_beta = nullptr;  // (most active, width) u beta
-  double* log_z = nullptr;        // (width,)
-  double* z = nullptr;            // (width,) Z on the last position's scale
-  double* kappa = nullptr;        // (width,) largest term of a difference, relative to what it leaves of Z
+  double* beta_top = nullptr;             // (most active, width) largest u beta of a node and its suffixes
+  double* scaled_beta = nullptr;          // (most active, width) u beta
+  double* log_z = nullptr;                // (width,)
+  double* z = nullptr;                    // (width,) Z on the last position's scale
+  double* kappa = nullptr;                // (width,) largest term of a difference, relative to what it leaves of Z
 };
 
 // B of all pairs of labels, 1 for those without a feature; rows are padded with what is never read.
@@ -257,11 +257,11 @@ struct LocalView {
 };
 
 struct LocalWork {
-  double* gamma = nullptr;                // as above, without zeros
-  const int64_t* gamma_at = nullptr;      // (length + 1,)
+  double* gamma = nullptr;                                                                 // as above, without zeros
+  const int64_t* gamma_at = nullptr;                                                       // (length + 1,)
   double *x = nullptr, *beta = nullptr, *top = nullptr, *reach = nullptr, *own = nullptr;  // (most nodes, or stride)
-  double* guard = nullptr;                // (most nodes + 4,)
-  double* delta[2] = {nullptr, nullptr};  // (most states,)
+  double* guard = nullptr;                                                                 // (most nodes + 4,)
+  double* delta[2] = {nullptr, nullptr};                                                   // (most states,)
   double *from = nullptr, *to = nullptr;  // (length, stride) dense: G of labels, u beta of labels; zeros elsewhere
   double log_z = 0.0, z = 0.0, kappa = 0.0;
 };

@@ -12,18 +12,18 @@
 #include <vector>
 
 #include "kernels.hpp"
+#include "numeric.hpp"
 
 namespace scansion {
 
 // Fills work.a (relative to work.a_scale), work.alive and ranks (T+1, S).
 inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, const TopologyView& net, double* block,
-                             SegmentWork& work, std::vector<int32_t>& ranks) {
-  constexpr double none = -std::numeric_limits<double>::infinity();
+                               SegmentWork& work, std::vector<int32_t>& ranks) {
   kernels.segment_prepare(view, net, block, work);
   const int64_t T = view.length, S = net.states, K = net.keys;
   ranks.assign(static_cast<size_t>((T + 1) * S), 0);
   std::vector<int32_t> source(static_cast<size_t>((T + 1) * K)), length(K), state_length(S), state_source(S), order;
-  std::fill_n(work.a, work.Sp, none);
+  std::fill_n(work.a, work.Sp, kMinusInfinity);
   work.a[net.initial] = 0.0;
   work.a_scale[0] = Scale();
   work.alive[0] = 1;
@@ -34,9 +34,9 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
       const bool keyed = kernels.segment_end_rows(view, net, work, v);
       const Scale& reference = work.a_scale[v - 1];
       double* h = work.h;
-      std::fill_n(h, K, none);
+      std::fill_n(h, K, kMinusInfinity);
       for (int64_t d = 1; d <= view.max_length && d <= v; ++d) {
-        if (!(work.row_top[d - 1] > none)) continue;
+        if (!(work.row_top[d - 1] > kMinusInfinity)) continue;
         const int64_t u = v - d;
         const double offset = (work.a_scale[u].hi - reference.hi) + (work.a_scale[u].lo - reference.lo);
         if (!(offset <= kFar)) work.tame = false;
@@ -56,11 +56,11 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
       }
       if (!work.tame) return Filled::kLost;
       order.clear();
-      double top = none;
+      double top = kMinusInfinity;
       for (int64_t p = 0; p < S; ++p) {
         int64_t best = -1;
         for (int64_t k = net.state_keys[p]; k < net.state_keys[p + 1]; ++k) {
-          if (!(h[k] > none)) continue;
+          if (!(h[k] > kMinusInfinity)) continue;
           bool better = best < 0 || h[k] > h[best];
           if (!better && h[k] == h[best]) {
             better = length[k] < length[best];
@@ -71,16 +71,16 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
           }
           if (better) best = k;
         }
-        a[p] = best < 0 ? none : h[best];
+        a[p] = best < 0 ? kMinusInfinity : h[best];
         if (best < 0) continue;
         state_length[p] = length[best];
         state_source[p] = source[(v - length[best]) * K + best];
         order.push_back(static_cast<int32_t>(p));
         top = std::max(top, a[p]);
       }
-      std::fill(a + S, a + work.Sp, none);
+      std::fill(a + S, a + work.Sp, kMinusInfinity);
       work.a_scale[v] = reference;
-      work.alive[v] = top > none;
+      work.alive[v] = top > kMinusInfinity;
       if (!work.alive[v]) continue;
       if (!(std::abs(top) <= kFar)) return Filled::kLost;
       for (const int32_t p : order) fine = fine && a[p] - top >= -kFar;
@@ -102,12 +102,12 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
     const double* start = work.start_w + (work.start_rows == 1 ? 0 : v) * work.Qp;
     double* g = work.g + v * work.Kp;
     for (int64_t k = 0; k < K; ++k) {
-      double best = none;
+      double best = kMinusInfinity;
       int32_t from = 0;
       for (int64_t i = net.key_arcs[k]; i < net.key_arcs[k + 1]; ++i) {
         const int32_t p = net.arc_source[i];
         const double x = a[p] + start[net.arc_start[i]];
-        if (x > best || (x == best && x > none && ranks[v * S + p] < ranks[v * S + from])) {
+        if (x > best || (x == best && x > kMinusInfinity && ranks[v * S + p] < ranks[v * S + from])) {
           best = x;
           from = p;
         }

@@ -9,8 +9,8 @@ void bind_automaton(nb::module_& m) {
           "__init__",
           [](PatternAutomaton* self, int64_t labels, const Int32s& symbols, const Int64s& offsets) {
             nb::gil_scoped_release release;
-            new (self) PatternAutomaton(labels, symbols.data(), offsets.data(),
-                                        static_cast<int64_t>(offsets.size()) - 1);
+            new (self)
+                PatternAutomaton(labels, symbols.data(), offsets.data(), static_cast<int64_t>(offsets.size()) - 1);
           },
           nb::arg("labels"), nb::arg("symbols"), nb::arg("offsets"))
       .def_prop_ro("n_labels", &PatternAutomaton::labels)
@@ -19,23 +19,29 @@ void bind_automaton(nb::module_& m) {
       .def_prop_ro("initial", &PatternAutomaton::initial)
       .def_prop_ro("longest", &PatternAutomaton::longest)
       .def("symbols", &PatternAutomaton::symbols, nb::arg("state"), "Symbols of a state, first to last.")
-      .def("next",
-           [](const PatternAutomaton& self) {
-             return to_numpy(std::vector<int32_t>(self.next_table()),
-                             {static_cast<size_t>(self.states()), static_cast<size_t>(self.labels())});
-           }, "(states, labels): the state after a label.")
-      .def("match",
-           [](const PatternAutomaton& self) {
-             return to_numpy(std::vector<int32_t>(self.match_table()),
-                             {static_cast<size_t>(self.states()), static_cast<size_t>(self.labels())});
-           }, "(states, labels): the longest pattern that matches on the arc, or -1.")
-      .def("pattern_suffix",
-           [](const PatternAutomaton& self) {
-             std::vector<int32_t> out;
-             for (int64_t z = 0; z < self.patterns(); ++z) out.push_back(self.pattern_suffix(z));
-             const size_t n = out.size();
-             return to_numpy(std::move(out), {n});
-           }, "(patterns,): the longest other pattern that matches wherever this one does, or -1.");
+      .def(
+          "next",
+          [](const PatternAutomaton& self) {
+            return to_numpy(std::vector<int32_t>(self.next_table()),
+                            {static_cast<size_t>(self.states()), static_cast<size_t>(self.labels())});
+          },
+          "(states, labels): the state after a label.")
+      .def(
+          "match",
+          [](const PatternAutomaton& self) {
+            return to_numpy(std::vector<int32_t>(self.match_table()),
+                            {static_cast<size_t>(self.states()), static_cast<size_t>(self.labels())});
+          },
+          "(states, labels): the longest pattern that matches on the arc, or -1.")
+      .def(
+          "pattern_suffix",
+          [](const PatternAutomaton& self) {
+            std::vector<int32_t> out;
+            for (int64_t z = 0; z < self.patterns(); ++z) out.push_back(self.pattern_suffix(z));
+            const size_t n = out.size();
+            return to_numpy(std::move(out), {n});
+          },
+          "(patterns,): the longest other pattern that matches wherever this one does, or -1.");
 
   nb::class_<Topology>(m, "Topology", "The automaton laid out for the segment kernels.")
       .def(
@@ -81,7 +87,8 @@ void bind_automaton(nb::module_& m) {
         return to_numpy(std::move(out), {next.size(), n});
       },
       nb::arg("next"), nb::arg("accepting"), nb::arg("labels"), nb::arg("offsets"), nb::arg("stride"),
-      "(rules, words): 1 where the word ``labels[offsets[i] * stride : offsets[i + 1] * stride : stride]`` breaks the rule.");
+      "(rules, words): 1 where the word ``labels[offsets[i] * stride : offsets[i + 1] * stride : stride]`` breaks the "
+      "rule.");
 }
 
 }  // namespace scansion

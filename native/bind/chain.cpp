@@ -55,8 +55,8 @@ void bind_chain(nb::module_& m) {
           [](const OwnedChainBatch& b, const DoublesOut& log_partition, std::optional<DoublesOut> labels,
              std::optional<DoublesOut> counts, std::optional<DoublesOut> transitions, int64_t threads) {
             nb::gil_scoped_release release;
-            return b.posteriors({log_partition.data(), out_or_null(labels), out_or_null(counts), out_or_null(transitions)},
-                                threads);
+            return b.posteriors(
+                {log_partition.data(), out_or_null(labels), out_or_null(counts), out_or_null(transitions)}, threads);
           },
           nb::arg("log_partition"), nb::arg("labels").none(), nb::arg("counts").none(), nb::arg("transitions").none(),
           nb::arg("threads"), "Fills what is asked for; returns how many sequences needed the log-space kernel.")

@@ -78,8 +78,7 @@ bool is_iterable(PyObject* object) { return Py_TYPE(object)->tp_iter != nullptr 
 template <class Use>
 void for_each(PyObject* iterable, const Use& use) {
   if (PyList_CheckExact(iterable)) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(iterable); ++i)
-      use(nb::borrow(PyList_GET_ITEM(iterable, i)).ptr());
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(iterable); ++i) use(nb::borrow(PyList_GET_ITEM(iterable, i)).ptr());
   } else if (PyTuple_CheckExact(iterable)) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(iterable); ++i) use(PyTuple_GET_ITEM(iterable, i));
   } else {
@@ -449,35 +448,40 @@ void bind_encoder(nb::module_& m) {
   nb::class_<Vocabulary>(m, "Vocabulary",
                          "Attribute names, numbered 0, 1, ... in order of first appearance.\n\n"
                          "`Vocabulary(names)` numbers distinct names in the order given.")
-      .def("__init__", [](Vocabulary* self, nb::iterable given) { new (self) Vocabulary(from_names(given)); },
-           nb::arg("names") = nb::make_tuple(),
-           nb::sig("def __init__(self, names: collections.abc.Iterable[str] = ()) -> None"))
+      .def(
+          "__init__", [](Vocabulary* self, nb::iterable given) { new (self) Vocabulary(from_names(given)); },
+          nb::arg("names") = nb::make_tuple(),
+          nb::sig("def __init__(self, names: collections.abc.Iterable[str] = ()) -> None"))
       .def("__len__", [](const Vocabulary& v) { return v.size(); })
-      .def("__contains__",
-           [](const Vocabulary& v, nb::object name) {
-             return PyUnicode_Check(name.ptr()) && find_str(v, name.ptr()) != Vocabulary::kUnknown;
-           },
-           nb::arg("name").none())
-      .def("__repr__",
-           [](const Vocabulary& v) { return "Vocabulary of " + std::to_string(v.size()) + " attributes"; })
-      .def("__reduce__",
-           [](nb::handle self) {
-             return nb::make_tuple(self.type(), nb::make_tuple(names(nb::cast<const Vocabulary&>(self))));
-           },
-           nb::sig("def __reduce__(self) -> tuple[type[Vocabulary], tuple[list[str]]]"))
-      .def("name",
-           [](const Vocabulary& v, int64_t number) {
-             if (number < 0 || number >= v.size())
-               throw nb::index_error(("attribute " + std::to_string(number) + " is out of range for a vocabulary of " +
-                                      std::to_string(v.size()) + " attributes")
-                                         .c_str());
-             return to_str(v.name(number));
-           },
-           nb::arg("number"), "Name of an attribute.")
+      .def(
+          "__contains__",
+          [](const Vocabulary& v, nb::object name) {
+            return PyUnicode_Check(name.ptr()) && find_str(v, name.ptr()) != Vocabulary::kUnknown;
+          },
+          nb::arg("name").none())
+      .def("__repr__", [](const Vocabulary& v) { return "Vocabulary of " + std::to_string(v.size()) + " attributes"; })
+      .def(
+          "__reduce__",
+          [](nb::handle self) {
+            return nb::make_tuple(self.type(), nb::make_tuple(names(nb::cast<const Vocabulary&>(self))));
+          },
+          nb::sig("def __reduce__(self) -> tuple[type[Vocabulary], tuple[list[str]]]"))
+      .def(
+          "name",
+          [](const Vocabulary& v, int64_t number) {
+            if (number < 0 || number >= v.size())
+              throw nb::index_error(("attribute " + std::to_string(number) + " is out of range for a vocabulary of " +
+                                     std::to_string(v.size()) + " attributes")
+                                        .c_str());
+            return to_str(v.name(number));
+          },
+          nb::arg("number"), "Name of an attribute.")
       .def("names", &names, nb::sig("def names(self) -> list[str]"), "All names, by number.")
-      .def("index", [](const Vocabulary& v, nb::str name) { return find_str(v, name.ptr()); }, nb::arg("name"),
-           "Number of an attribute; -1 if the vocabulary does not hold it.")
-      .def("copy", [](const Vocabulary& v) { return Vocabulary(v); }, "An independent copy.")
+      .def(
+          "index", [](const Vocabulary& v, nb::str name) { return find_str(v, name.ptr()); }, nb::arg("name"),
+          "Number of an attribute; -1 if the vocabulary does not hold it.")
+      .def(
+          "copy", [](const Vocabulary& v) { return Vocabulary(v); }, "An independent copy.")
       .def("subset", &subset, nb::arg("ids"), nb::sig("def subset(self, ids: numpy.typing.ArrayLike) -> Vocabulary"),
            "The attributes of these numbers, renumbered in the order given.")
       .def("to_arrays", &to_arrays,

@@ -29,34 +29,40 @@ Packed ask_packed(const Ask& ask) {
 template <class Batch, class... Bases>
 void bind_questions(nb::class_<Batch, Bases...>& cls) {
   using Random = nb::ndarray<const typename Batch::Random, nb::numpy, nb::c_contig, nb::device::cpu>;
-  cls.def("best", [](const Batch& b, int64_t threads) { return ask_packed([&] { return best(b, threads); }); },
-          nb::arg("threads"), "Best configurations: steps (n, 3), paths (configurations * levels + 1,), firsts, scores.")
-      .def("kbest",
-           [](const Batch& b, int64_t k, int64_t threads) { return ask_packed([&] { return kbest(b, k, threads); }); },
-           nb::arg("k"), nb::arg("threads"))
-      .def("sample",
-           [](const Batch& b, int64_t n, const Random& random, int64_t threads) {
-             return ask_packed([&] { return sample(b, n, random.data(), threads); });
-           },
-           nb::arg("n"), nb::arg("random"), nb::arg("threads"))
-      .def("entropies",
-           [](const Batch& b, const DoublesOut& out, int64_t threads) {
-             nb::gil_scoped_release release;
-             entropies(b, out.data(), threads);
-           },
-           nb::arg("out"), nb::arg("threads"))
-      .def("scores",
-           [](const Batch& b, const Int64s& steps, const Int64s& paths, const Int64s& owners, const DoublesOut& out) {
-             nb::gil_scoped_release release;
-             scores(b, steps.data(), paths.data(), owners.data(), static_cast<int64_t>(owners.size()), out.data());
-           },
-           nb::arg("steps"), nb::arg("paths"), nb::arg("owners"), nb::arg("out"))
-      .def("furthest",
-           [](const Batch& b, int64_t i) {
-             nb::gil_scoped_release release;
-             return b.furthest(i);
-           },
-           nb::arg("sequence"), "Positions that some configuration can cover.");
+  cls.def(
+         "best", [](const Batch& b, int64_t threads) { return ask_packed([&] { return best(b, threads); }); },
+         nb::arg("threads"), "Best configurations: steps (n, 3), paths (configurations * levels + 1,), firsts, scores.")
+      .def(
+          "kbest",
+          [](const Batch& b, int64_t k, int64_t threads) { return ask_packed([&] { return kbest(b, k, threads); }); },
+          nb::arg("k"), nb::arg("threads"))
+      .def(
+          "sample",
+          [](const Batch& b, int64_t n, const Random& random, int64_t threads) {
+            return ask_packed([&] { return sample(b, n, random.data(), threads); });
+          },
+          nb::arg("n"), nb::arg("random"), nb::arg("threads"))
+      .def(
+          "entropies",
+          [](const Batch& b, const DoublesOut& out, int64_t threads) {
+            nb::gil_scoped_release release;
+            entropies(b, out.data(), threads);
+          },
+          nb::arg("out"), nb::arg("threads"))
+      .def(
+          "scores",
+          [](const Batch& b, const Int64s& steps, const Int64s& paths, const Int64s& owners, const DoublesOut& out) {
+            nb::gil_scoped_release release;
+            scores(b, steps.data(), paths.data(), owners.data(), static_cast<int64_t>(owners.size()), out.data());
+          },
+          nb::arg("steps"), nb::arg("paths"), nb::arg("owners"), nb::arg("out"))
+      .def(
+          "furthest",
+          [](const Batch& b, int64_t i) {
+            nb::gil_scoped_release release;
+            return b.furthest(i);
+          },
+          nb::arg("sequence"), "Positions that some configuration can cover.");
 }
 
 using Ends = std::optional<nb::ndarray<const int8_t, nb::numpy, nb::c_contig, nb::device::cpu>>;

@@ -14,8 +14,9 @@ NB_MODULE(_core, m) {
   scansion::bind_segment(m);
   scansion::bind_sum_difference(m);
   scansion::bind_template(m);
-  m.def("instruction_set", [] { return std::string(scansion::kernels().name); },
-        "Instruction set of the kernels in use: 'avx2' or 'baseline'.");
+  m.def(
+      "instruction_set", [] { return std::string(scansion::kernels().name); },
+      "Instruction set of the kernels in use: 'avx2' or 'baseline'.");
   m.def(
       "exp",
       [](const scansion::Doubles& x, const scansion::DoublesOut& out) {

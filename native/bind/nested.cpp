@@ -29,7 +29,11 @@ class OwnedNestedBatch : public NestedBatch {
   OwnedNestedBatch(Int64s offsets, std::vector<int64_t> sizes, ByLevel<Bytes> children, ByLevel<Doubles> transit,
                    ByLevel<Doubles> init, ByLevel<Doubles> end, ByLevel<Parts> parts, std::vector<int64_t> bounds,
                    std::vector<bool> free, ByLevel<std::optional<Bytes>> allowed, ByLevel<Ends> ends)
-      : offsets_(offsets), children_(children), cliques_{transit, init, end}, parts_(parts), allowed_(allowed),
+      : offsets_(offsets),
+        children_(children),
+        cliques_{transit, init, end},
+        parts_(parts),
+        allowed_(allowed),
         ends_(ends) {
     sequences = static_cast<int64_t>(offsets.size()) - 1;
     this->offsets = offsets.data();
@@ -66,9 +70,10 @@ class OwnedNestedBatch : public NestedBatch {
 };
 
 int64_t posteriors(const OwnedNestedBatch& b, const DoublesOut& log_partition, const ByLevel<DoublesOut>& labels,
-                   const ByLevel<DoublesOut>& boundaries, const ByLevel<MaybeOut>& spans, const ByLevel<MaybeOut>& start,
-                   const ByLevel<MaybeOut>& stop, const ByLevel<MaybeOut>& length, const ByLevel<MaybeOut>& transit,
-                   const ByLevel<MaybeOut>& init, const ByLevel<MaybeOut>& end, int64_t threads) {
+                   const ByLevel<DoublesOut>& boundaries, const ByLevel<MaybeOut>& spans,
+                   const ByLevel<MaybeOut>& start, const ByLevel<MaybeOut>& stop, const ByLevel<MaybeOut>& length,
+                   const ByLevel<MaybeOut>& transit, const ByLevel<MaybeOut>& init, const ByLevel<MaybeOut>& end,
+                   int64_t threads) {
   nb::gil_scoped_release release;
   NestedBatchAnswer answer;
   answer.log_partition = log_partition.data();
@@ -98,8 +103,7 @@ void bind_nested(nb::module_& m) {
                     ByLevel<Parts>, std::vector<int64_t>, std::vector<bool>, ByLevel<std::optional<Bytes>>,
                     ByLevel<Ends>>(),
            nb::arg("offsets"), nb::arg("sizes"), nb::arg("children"), nb::arg("transit"), nb::arg("init"),
-           nb::arg("end"), nb::arg("parts"), nb::arg("bounds"), nb::arg("free"), nb::arg("allowed"),
-           nb::arg("ends"))
+           nb::arg("end"), nb::arg("parts"), nb::arg("bounds"), nb::arg("free"), nb::arg("allowed"), nb::arg("ends"))
       .def(
           "log_partitions",
           [](const OwnedNestedBatch& b, const DoublesOut& out, int64_t threads) {

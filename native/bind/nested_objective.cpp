@@ -8,7 +8,7 @@ namespace {
 using Masks = std::tuple<Bytes, Bytes, Bytes, Bytes>;
 using MaybeOut = std::optional<DoublesOut>;
 using Persistence = std::tuple<MaybeOut, MaybeOut, MaybeOut, MaybeOut, MaybeOut>;  // as NestedBatch takes it
-using Cliques = std::tuple<DoublesOut, DoublesOut, DoublesOut>;                     // transit, init, end
+using Cliques = std::tuple<DoublesOut, DoublesOut, DoublesOut>;                    // transit, init, end
 
 // Keeps the arrays behind a NestedModelView alive.
 class NestedModelArrays {
@@ -112,11 +112,13 @@ void score_arrays(NestedModelArrays& model, const DataArrays& data, const Double
 }  // namespace
 
 void bind_nested_objective(nb::module_& m) {
-  nb::class_<NestedModelArrays>(m, "NestedModel", "Which features a hierarchical model has; weights are given at each call.")
-      .def(nb::init<const std::vector<int64_t>&, std::vector<Masks>, int64_t>(), nb::arg("bounds"), nb::arg("masks"),
-           nb::arg("weights"),
-           "By level: the longest segment, 0 for none; children (P, S), possible transitions (P, S, S), initialisations "
-           "and endings (P, S).")
+  nb::class_<NestedModelArrays>(m, "NestedModel",
+                                "Which features a hierarchical model has; weights are given at each call.")
+      .def(
+          nb::init<const std::vector<int64_t>&, std::vector<Masks>, int64_t>(), nb::arg("bounds"), nb::arg("masks"),
+          nb::arg("weights"),
+          "By level: the longest segment, 0 for none; children (P, S), possible transitions (P, S, S), initialisations "
+          "and endings (P, S).")
       .def("set_features", &NestedModelArrays::set_features, nb::arg("level"), nb::arg("part"), nb::arg("rows"),
            nb::arg("columns"), nb::arg("base"),
            "Row r, an attribute or a function of the length, has the columns rows[r]:rows[r + 1]; base: first weight. "
@@ -126,7 +128,8 @@ void bind_nested_objective(nb::module_& m) {
       .def("set_basis", &NestedModelArrays::set_basis, nb::arg("level"), nb::arg("basis"),
            "Functions of the length (n, M), without a bound (n, 1).");
   m.def("nested_score_arrays", &score_arrays, nb::arg("model"), nb::arg("data"), nb::arg("w"), nb::arg("persist"),
-        nb::arg("cliques"), nb::arg("threads"), "Scores of all sequences by level, into the arrays that NestedBatch takes.");
+        nb::arg("cliques"), nb::arg("threads"),
+        "Scores of all sequences by level, into the arrays that NestedBatch takes.");
   nb::class_<NestedObjectiveArrays> objective(m, "NestedObjective",
                                               "Objectives of a hierarchical model on encoded sequences and targets.");
   objective.def(nb::init<nb::object, nb::object, std::vector<Int32s>, std::vector<Int8s>,

@@ -8,8 +8,8 @@ namespace {
 // Keeps the arrays behind a FlatModelView alive.
 class FlatModelArrays {
  public:
-  FlatModelArrays(nb::object automaton, nb::object topology, int64_t max_length, Int32s bias, std::optional<Int32s> pair,
-                  Bytes extent, int64_t columns, bool varying_starts, int64_t weights)
+  FlatModelArrays(nb::object automaton, nb::object topology, int64_t max_length, Int32s bias,
+                  std::optional<Int32s> pair, Bytes extent, int64_t columns, bool varying_starts, int64_t weights)
       : kept_(nb::make_tuple(automaton, topology)), bias_(bias), pair_(pair), extent_(extent) {
     view_.automaton = nb::cast<const PatternAutomaton*>(automaton);
     view_.topology = topology.is_none() ? nullptr : nb::cast<const Topology*>(topology);
@@ -76,8 +76,13 @@ class FlatModelArrays {
 class Tagger {
  public:
   Tagger(nb::object model, nb::object vocabulary, Doubles w, nb::list labels, nb::callable unusual)
-      : model_(model), vocabulary_(vocabulary), w_(w), labels_(labels), unusual_(unusual),
-        view_(&nb::cast<const FlatModelArrays&>(model).view()), names_(nb::cast<Vocabulary*>(vocabulary)) {}
+      : model_(model),
+        vocabulary_(vocabulary),
+        w_(w),
+        labels_(labels),
+        unusual_(unusual),
+        view_(&nb::cast<const FlatModelArrays&>(model).view()),
+        names_(nb::cast<Vocabulary*>(vocabulary)) {}
 
   // labels, one a token; None: nothing is possible
   nb::object labels(nb::handle x) const {
@@ -129,8 +134,14 @@ class FlatObjectiveArrays {
   FlatObjectiveArrays(nb::object model, nb::object data, Int32s labels, std::optional<Bytes> ends, Bytes status,
                       std::optional<Bytes> allowed, std::optional<Int32s> runs, std::optional<Bytes> may_end,
                       std::optional<Doubles> weight)
-      : kept_(nb::make_tuple(model, data)), labels_(labels), ends_(ends), status_(status), allowed_(allowed), runs_(runs),
-        may_end_(may_end), weight_(weight) {
+      : kept_(nb::make_tuple(model, data)),
+        labels_(labels),
+        ends_(ends),
+        status_(status),
+        allowed_(allowed),
+        runs_(runs),
+        may_end_(may_end),
+        weight_(weight) {
     FlatTargetView t;
     t.labels = labels_.data();
     t.ends = data_or_null<uint8_t>(ends_);
@@ -172,9 +183,10 @@ TableArrays to_table(FeatureTable&& table) {
   return {to_numpy(std::move(table.rows), {rows}), to_numpy(std::move(table.pattern), {features})};
 }
 
-TableArrays token_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels, const Ends& ends,
-                          int part, const nb::ndarray<const uint32_t, nb::numpy, nb::c_contig, nb::device::cpu>& orders,
-                          double least) {
+TableArrays token_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels,
+                                const Ends& ends, int part,
+                                const nb::ndarray<const uint32_t, nb::numpy, nb::c_contig, nb::device::cpu>& orders,
+                                double least) {
   FeatureTable table;
   {
     nb::gil_scoped_release release;
@@ -184,8 +196,8 @@ TableArrays token_feature_table(const DataArrays& data, const PatternAutomaton& 
   return to_table(std::move(table));
 }
 
-TableArrays cell_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels, const Ends& ends,
-                         int64_t attributes, double least) {
+TableArrays cell_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels,
+                               const Ends& ends, int64_t attributes, double least) {
   const KnownSegments known{data.view(), automaton, labels.data(), data_or_null<int8_t>(ends)};
   return to_table(cell_features(known, attributes, least));
 }
@@ -200,8 +212,9 @@ void bind_objective(nb::module_& m) {
   nb::class_<DataArrays>(m, "EncodedData", "Encoded sequences.")
       .def(nb::init<Int64s, Int64s, Int32s, std::optional<Doubles>>(), nb::arg("offsets"), nb::arg("token_offsets"),
            nb::arg("ids"), nb::arg("values").none())
-      .def("set_cells", &DataArrays::set_cells, nb::arg("level"), nb::arg("offsets"), nb::arg("start"), nb::arg("length"),
-           nb::arg("ids"), nb::arg("values"), "Attributes of whole segments; flat models have the level 0 alone.");
+      .def("set_cells", &DataArrays::set_cells, nb::arg("level"), nb::arg("offsets"), nb::arg("start"),
+           nb::arg("length"), nb::arg("ids"), nb::arg("values"),
+           "Attributes of whole segments; flat models have the level 0 alone.");
 
   nb::enum_<Algorithm>(m, "Algorithm")
       .value("likelihood", Algorithm::kLikelihood)
@@ -210,7 +223,8 @@ void bind_objective(nb::module_& m) {
       .value("passive_aggressive", Algorithm::kPassiveAggressive)
       .value("arow", Algorithm::kArow);
   nb::class_<Online>(m, "Online", "Settings and state of an online algorithm.")
-      .def("__init__", [](Online* self, Algorithm a) { new (self) Online{a}; }, nb::arg("algorithm"))
+      .def(
+          "__init__", [](Online* self, Algorithm a) { new (self) Online{a}; }, nb::arg("algorithm"))
       .def_rw("strength", &Online::lambda)
       .def_rw("t0", &Online::t0)
       .def_rw("aggressiveness", &Online::aggressiveness)
@@ -224,8 +238,8 @@ void bind_objective(nb::module_& m) {
 
   nb::class_<FlatModelArrays>(m, "FlatModel", "Which features a flat model has; weights are given at each call.")
       .def(nb::init<nb::object, nb::object, int64_t, Int32s, std::optional<Int32s>, Bytes, int64_t, bool, int64_t>(),
-           nb::arg("automaton"), nb::arg("topology").none(), nb::arg("max_length"), nb::arg("bias"), nb::arg("pair").none(),
-           nb::arg("extent"), nb::arg("columns"), nb::arg("varying_starts"), nb::arg("weights"))
+           nb::arg("automaton"), nb::arg("topology").none(), nb::arg("max_length"), nb::arg("bias"),
+           nb::arg("pair").none(), nb::arg("extent"), nb::arg("columns"), nb::arg("varying_starts"), nb::arg("weights"))
       .def("set_features", &FlatModelArrays::set_features, nb::arg("part"), nb::arg("rows"), nb::arg("pattern"),
            nb::arg("base"), "part: 0 start, 1 inside, 2 end, 3 inner, 4 whole segments.")
       .def("set_lengths", &FlatModelArrays::set_lengths, nb::arg("basis"), nb::arg("rows"), nb::arg("columns"),
@@ -256,9 +270,10 @@ void bind_objective(nb::module_& m) {
         nb::gil_scoped_release release;
         fill_scores(model.view(), data.view(), w.data(), threads, out);
       },
-      nb::arg("model"), nb::arg("data"), nb::arg("w"), nb::arg("start"), nb::arg("inside").none(), nb::arg("end").none(),
-      nb::arg("by_length").none(), nb::arg("full").none(), nb::arg("starts").none(), nb::arg("pairs").none(),
-      nb::arg("threads"), "Scores of all sequences, into arrays of zeros that PatternCore or DenseCore takes.");
+      nb::arg("model"), nb::arg("data"), nb::arg("w"), nb::arg("start"), nb::arg("inside").none(),
+      nb::arg("end").none(), nb::arg("by_length").none(), nb::arg("full").none(), nb::arg("starts").none(),
+      nb::arg("pairs").none(), nb::arg("threads"),
+      "Scores of all sequences, into arrays of zeros that PatternCore or DenseCore takes.");
 
   nb::class_<FlatObjectiveArrays> objective(m, "FlatObjective",
                                             "Objectives of a flat model on encoded sequences and targets.");
@@ -268,31 +283,36 @@ void bind_objective(nb::module_& m) {
                     std::optional<Int32s>, std::optional<Bytes>, std::optional<Doubles>>(),
            nb::arg("model"), nb::arg("data"), nb::arg("labels"), nb::arg("ends").none(), nb::arg("status"),
            nb::arg("allowed").none(), nb::arg("runs").none(), nb::arg("may_end").none(), nb::arg("weight").none())
-      .def("use_sum_difference",
-           [](FlatObjectiveArrays& o) {
-             nb::gil_scoped_release release;
-             o.get().use_sum_difference();
-           },
-           "Log losses by the Sum-Difference algorithm from now on, unless targets are trajectories; chains only.")
-      .def("decode",
-           [](FlatObjectiveArrays& o, const Doubles& w, bool known,
-              const nb::ndarray<int32_t, nb::numpy, nb::c_contig, nb::device::cpu>& labels, int64_t threads) {
-             nb::gil_scoped_release release;
-             o.get().decode(w.data(), known, labels.data(), threads);
-           },
-           nb::arg("w"), nb::arg("known"), nb::arg("labels"), nb::arg("threads"),
-           "Best labels (N,) by algorithms 4 and 5 of paper 002; a sequence that begins with -1 is impossible.")
-      .def("refused", [](FlatObjectiveArrays& o) { return o.get().variable_order() ? o.get().variable_order()->refused() : 0; },
-           "Sequences of the last log loss that the Sum-Difference guard left to the automaton.")
-      .def("sum_difference_size",
-           [](FlatObjectiveArrays& o) {
-             if (!o.get().variable_order()) return std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);
-             const VariableOrder::Size s = o.get().variable_order()->size();
-             return std::tuple<int64_t, int64_t, int64_t>(s.sets, s.nodes, s.bytes);
-           },
-           "Distinct pattern sets, patterns alive summed over positions, bytes of the structure.")
-      .def("set_trajectories", &FlatObjectiveArrays::set_trajectories, nb::arg("offsets"), nb::arg("labels"), nb::arg("merge"),
-           "Trajectories of the sequences of status 3.");
+      .def(
+          "use_sum_difference",
+          [](FlatObjectiveArrays& o) {
+            nb::gil_scoped_release release;
+            o.get().use_sum_difference();
+          },
+          "Log losses by the Sum-Difference algorithm from now on, unless targets are trajectories; chains only.")
+      .def(
+          "decode",
+          [](FlatObjectiveArrays& o, const Doubles& w, bool known,
+             const nb::ndarray<int32_t, nb::numpy, nb::c_contig, nb::device::cpu>& labels, int64_t threads) {
+            nb::gil_scoped_release release;
+            o.get().decode(w.data(), known, labels.data(), threads);
+          },
+          nb::arg("w"), nb::arg("known"), nb::arg("labels"), nb::arg("threads"),
+          "Best labels (N,) by algorithms 4 and 5 of paper 002; a sequence that begins with -1 is impossible.")
+      .def(
+          "refused",
+          [](FlatObjectiveArrays& o) { return o.get().variable_order() ? o.get().variable_order()->refused() : 0; },
+          "Sequences of the last log loss that the Sum-Difference guard left to the automaton.")
+      .def(
+          "sum_difference_size",
+          [](FlatObjectiveArrays& o) {
+            if (!o.get().variable_order()) return std::tuple<int64_t, int64_t, int64_t>(0, 0, 0);
+            const VariableOrder::Size s = o.get().variable_order()->size();
+            return std::tuple<int64_t, int64_t, int64_t>(s.sets, s.nodes, s.bytes);
+          },
+          "Distinct pattern sets, patterns alive summed over positions, bytes of the structure.")
+      .def("set_trajectories", &FlatObjectiveArrays::set_trajectories, nb::arg("offsets"), nb::arg("labels"),
+           nb::arg("merge"), "Trajectories of the sequences of status 3.");
 }
 
 }  // namespace scansion

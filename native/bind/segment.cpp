@@ -63,9 +63,9 @@ void bind_segment(nb::module_& m) {
             nb::gil_scoped_release release;
             const SegmentParts<double> gradient = {out_or_null(starts), out_or_null(full), out_or_null(start),
                                                    out_or_null(inside), out_or_null(end),  out_or_null(by_length)};
-            return b.posteriors({log_partition.data(), out_or_null(labels), out_or_null(boundaries),
-                                 out_or_null(segments), gradient},
-                                threads);
+            return b.posteriors(
+                {log_partition.data(), out_or_null(labels), out_or_null(boundaries), out_or_null(segments), gradient},
+                threads);
           },
           nb::arg("log_partition"), nb::arg("labels").none(), nb::arg("boundaries").none(), nb::arg("segments").none(),
           nb::arg("starts").none(), nb::arg("full").none(), nb::arg("start").none(), nb::arg("inside").none(),

@@ -15,7 +15,8 @@ void bind_sum_difference(nb::module_& m) {
                                                  log_z, posteriors.data(), kappa);
         return std::tuple<double, double, bool>(log_z, kappa, fine);
       },
-      nb::arg("automaton"), nb::arg("scores"), nb::arg("fires").none(), nb::arg("allowed").none(), nb::arg("posteriors"),
+      nb::arg("automaton"), nb::arg("scores"), nb::arg("fires").none(), nb::arg("allowed").none(),
+      nb::arg("posteriors"),
       "log Z, kappa and whether the guard lets them pass; posteriors (T, P) of the patterns. T > 0.");
   m.attr("MOST_KAPPA") = kMostKappa;
 }

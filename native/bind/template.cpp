@@ -112,53 +112,57 @@ nb::bytes annotate(const Columns& columns, const std::vector<Int32s>& codes,
 
 void bind_template(nb::module_& m) {
   nb::class_<Template>(m, "Template", "A feature template, ready to be expanded; see scansion.template.")
-      .def("__init__",
-           [](Template* self, const std::vector<FunctionTuple>& functions, const std::vector<LineTuple>& lines,
-              const std::string& border) { new (self) Template(make_template(functions, lines, border)); },
-           nb::arg("functions"), nb::arg("lines"), nb::arg("border"));
+      .def(
+          "__init__",
+          [](Template* self, const std::vector<FunctionTuple>& functions, const std::vector<LineTuple>& lines,
+             const std::string& border) { new (self) Template(make_template(functions, lines, border)); },
+          nb::arg("functions"), nb::arg("lines"), nb::arg("border"));
 
   nb::class_<Columns>(m, "Columns", "Tokens as rows of cells, in sequences.")
       .def_static("parse", &parse, nb::arg("block"), nb::arg("separator"), nb::arg("comment"), nb::arg("expected"),
-                  nb::arg("line"),
-                  "The rows of a block of text; ValueError(line, message) where a line is malformed.")
+                  nb::arg("line"), "The rows of a block of text; ValueError(line, message) where a line is malformed.")
       .def_static("from_rows", &from_rows, nb::arg("sequences"), nb::arg("width"), "Cells given as strings.")
       .def_prop_ro("width", &Columns::width, "Number of columns; -1 if there is no token.")
       .def_prop_ro("n_tokens", &Columns::rows)
       .def_prop_ro("n_lines", [](const Columns& c) { return c.lines.size(); })
       .def("__len__", [](const Columns& c) { return c.offsets.size() - 1; })
-      .def_prop_ro("offsets",
-                   [](const Columns& c) {
-                     std::vector<int64_t> offsets(c.offsets);
-                     const size_t n = offsets.size();
-                     return to_numpy(std::move(offsets), {n});
-                   },
-                   nb::rv_policy::automatic, nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.int64]"))
-      .def("has_tab",
-           [](const Columns& c) {
-             for (const Columns::Line& line : c.lines)
-               if (line.row >= 0)
-                 return std::string_view(c.text)
-                            .substr(static_cast<size_t>(line.begin), static_cast<size_t>(line.end - line.begin))
-                            .find('\t') != std::string_view::npos;
-             return false;
-           },
-           "Whether the first token's line has a tab.")
-      .def("row_texts",
-           [](const Columns& c) {
-             nb::list out;
-             for (const Columns::Line& line : c.lines)
-               if (line.row >= 0)
-                 out.append(nb::str(c.text.data() + line.begin, static_cast<size_t>(line.end - line.begin)));
-             return out;
-           },
-           nb::sig("def row_texts(self) -> list[str]"), "The line of each token.")
-      .def("line",
-           [](const Columns& c, int64_t row) {
-             for (size_t i = 0; i < c.lines.size(); ++i)
-               if (c.lines[i].row == row) return c.first_line + static_cast<int64_t>(i);
-             return int64_t{0};
-           },
-           nb::arg("row"), "Number of the line of a token, for errors; 0 if it has none.")
+      .def_prop_ro(
+          "offsets",
+          [](const Columns& c) {
+            std::vector<int64_t> offsets(c.offsets);
+            const size_t n = offsets.size();
+            return to_numpy(std::move(offsets), {n});
+          },
+          nb::rv_policy::automatic, nb::sig("def offsets(self) -> numpy.typing.NDArray[numpy.int64]"))
+      .def(
+          "has_tab",
+          [](const Columns& c) {
+            for (const Columns::Line& line : c.lines)
+              if (line.row >= 0)
+                return std::string_view(c.text)
+                           .substr(static_cast<size_t>(line.begin), static_cast<size_t>(line.end - line.begin))
+                           .find('\t') != std::string_view::npos;
+            return false;
+          },
+          "Whether the first token's line has a tab.")
+      .def(
+          "row_texts",
+          [](const Columns& c) {
+            nb::list out;
+            for (const Columns::Line& line : c.lines)
+              if (line.row >= 0)
+                out.append(nb::str(c.text.data() + line.begin, static_cast<size_t>(line.end - line.begin)));
+            return out;
+          },
+          nb::sig("def row_texts(self) -> list[str]"), "The line of each token.")
+      .def(
+          "line",
+          [](const Columns& c, int64_t row) {
+            for (size_t i = 0; i < c.lines.size(); ++i)
+              if (c.lines[i].row == row) return c.first_line + static_cast<int64_t>(i);
+            return int64_t{0};
+          },
+          nb::arg("row"), "Number of the line of a token, for errors; 0 if it has none.")
       .def("column", &coded_column, nb::arg("index"),
            nb::sig("def column(self, index: int) -> tuple[numpy.typing.NDArray[numpy.int32], list[str]]"),
            "Numbers of a column's cells (N,) in order of first appearance, and the cells by number.")
@@ -172,9 +176,9 @@ void bind_template(nb::module_& m) {
                    "collections.abc.Sequence[collections.abc.Sequence[str]], separator: str) -> bytes"),
            "The text with further columns: for each, codes (N,) and the cells by code.");
 
-  m.def("last_blank_line",
-        [](nb::bytes text) { return last_blank_line({text.c_str(), text.size()}); }, nb::arg("text"),
-        "Where the last whole sequence of a text ends; 0 if none does.");
+  m.def(
+      "last_blank_line", [](nb::bytes text) { return last_blank_line({text.c_str(), text.size()}); }, nb::arg("text"),
+      "Where the last whole sequence of a text ends; 0 if none does.");
 }
 
 }  // namespace scansion

@@ -51,8 +51,8 @@ struct CompressedQuestions {
     nb::gil_scoped_release release;
     Workspace work;
     sweep(batch, 0, merge, work, [&](auto& arcs) {
-      passing_lengths(arcs, static_cast<int64_t>(out.size()) - 1, allowed.data(), static_cast<int64_t>(allowed.shape(0)),
-                      static_cast<int64_t>(allowed.shape(1)), out.data());
+      passing_lengths(arcs, static_cast<int64_t>(out.size()) - 1, allowed.data(),
+                      static_cast<int64_t>(allowed.shape(0)), static_cast<int64_t>(allowed.shape(1)), out.data());
     });
   }
 
@@ -103,7 +103,8 @@ struct CompressedQuestions {
       parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
         Trajectory candidate;
         Path best;
-        if (batch.template with_graph<Table::kBest>(i, work[worker], [&](auto& graph) { return best_path(graph, best); }))
+        if (batch.template with_graph<Table::kBest>(i, work[worker],
+                                                    [&](auto& graph) { return best_path(graph, best); }))
           candidate = trajectory_of(best, merge);
         sweep(batch, i, merge, work[worker], [&](auto& arcs) {
           TrajectorySearch search(arcs, labels, most_of(batch, i, most));
@@ -137,11 +138,11 @@ struct CompressedQuestions {
   static void bind(Class& cls) {
     cls.def("compressed_lengths", &lengths, nb::arg("merge"), nb::arg("out"))
         .def("compressed_marginals", &marginals, nb::arg("merge"), nb::arg("out"))
-        .def("compressed_labelling", &labelling, nb::arg("merge"), nb::arg("most"), nb::arg("labels"),
-             nb::arg("raw"), nb::arg("threads"))
+        .def("compressed_labelling", &labelling, nb::arg("merge"), nb::arg("most"), nb::arg("labels"), nb::arg("raw"),
+             nb::arg("threads"))
         .def("compressed_passing", &passing, nb::arg("merge"), nb::arg("allowed"), nb::arg("out"))
-        .def("compressed_lexicon", &lexicon, nb::arg("merge"), nb::arg("symbols"), nb::arg("offsets"), nb::arg("labels"),
-             nb::arg("out"), nb::arg("threads"))
+        .def("compressed_lexicon", &lexicon, nb::arg("merge"), nb::arg("symbols"), nb::arg("offsets"),
+             nb::arg("labels"), nb::arg("out"), nb::arg("threads"))
         .def("compressed_best", &best, nb::arg("merge"), nb::arg("k"), nb::arg("budget"), nb::arg("most"),
              nb::arg("labels"), nb::arg("threads"));
   }
