@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from scansion.data.dataset import Dataset, Vocabulary, encode
 from scansion.data.frames import from_frame
 from scansion.data.knowledge import Knowledge, Known
+from scansion.data.partitions import Partitions
 from scansion.data.targets import encode_labels, encode_segments
 from scansion.data.trajectory import Trajectory
 
@@ -17,6 +18,7 @@ __all__ = [
     "Dataset",
     "Knowledge",
     "Known",
+    "Partitions",
     "Trajectory",
     "Vocabulary",
     "encode",

@@ -6,10 +6,11 @@ label patterns by themselves. Conventions as in `scansion.models.flat_model`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,13 @@ Numbers = npt.NDArray[np.int32]
 _MAX_ORDER = 31  # orders of attributes are bits of a uint32
 _FEW = 10  # a label of which so many segments were seen has twice the slack
 _MANY = 10  # neighbouring segments per label, none of which repeats its label, that say it never does
+
+
+class Seen(NamedTuple):
+    """Features of attributes that occur in data: by the part they are read from, and those of spans."""
+
+    tokens: dict[str, Table]
+    spans: Table | None
 
 
 @dataclass(frozen=True)
@@ -255,6 +263,11 @@ class FlatSelection:
 
     def select(self, inputs: Inputs, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> FlatModel:
         """The model of the features that the parameters choose, with weights of 0."""
+        model = self.outline(known, levels, vocabulary)
+        return self.completed(model, known, [self.occurring(model, inputs, known)])
+
+    def outline(self, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> FlatModel:
+        """The model without features of attributes: what depends on labels alone."""
         (level,) = levels
         n = level.size
         excluded, first, last = self._transitions(level.labels, known)
@@ -271,7 +284,7 @@ class FlatSelection:
         patterns = tuple((y,) for y in range(n)) + longer + never
         columns = np.arange(n, n + len(always), dtype=np.int32)
         blocks = [Block(0, "pattern", True, np.array([0, len(always)]), columns)]
-        model = FlatModel(
+        return FlatModel(
             levels,
             vocabulary,
             blocks,
@@ -281,8 +294,12 @@ class FlatSelection:
             first=first,
             last=last,
         )
+
+    def occurring(self, model: FlatModel, inputs: Inputs, known: Knowledge) -> Seen:
+        """Features of attributes that occur in encoded sequences often enough."""
+        n, found = model.n_labels, Seen({}, None)
         kept, net = inputs.native, model.automaton._native
-        orders, parts = self._attributes(vocabulary)
+        orders, parts = self._attributes(model.vocabulary)
         numbers, ends = known.level.numbers, known.level.ends
         for k, part in enumerate(PARTS if self.segments else PARTS[:1]):
             bits = np.where(parts >> k & 1, orders, 0).astype(np.uint32)
@@ -296,13 +313,42 @@ class FlatSelection:
             for candidates, cuts in label_candidates(known, whole=part == "inner"):
                 tables.append(_core.token_feature_table(kept, net, candidates, cuts, k, bits & np.uint32(1), -np.inf))
             if tables:
-                blocks.append(Block(0, part, False, *_united(tables, len(patterns))))
-        lengths = known.level.length_counts(n, model.max_length)
-        blocks.append(Block(0, "length", False, *label_lengths(self.length_features, level.labels, lengths)[2]))
+                found.tokens[part] = _united(tables, len(model.patterns))
         if inputs.spans[0] is not None:
-            size, least = len(level.span_vocabulary), self.least(0)
-            table = _core.cell_feature_table(kept, net, numbers, ends, size, least)
-            blocks.append(Block(0, "span", False, *table))
+            size, least = len(model.level.span_vocabulary), self.least(0)
+            found = found._replace(spans=_core.cell_feature_table(kept, net, numbers, ends, size, least))
+        return found
+
+    def occurring_here(self, model: FlatModel, inputs: Inputs, known: Knowledge) -> list[Seen]:
+        """What occurs in one of several shards, for `completed`: once, twice, ... up to `min_freq` times."""
+        most = math.ceil(max(self.min_freq))
+        if most > 0 and (inputs.data.values is not None or inputs.spans[0] is not None):
+            raise ValueError(
+                f"min_freq = {max(self.min_freq):g} counts attributes in several parts of the data: for that they must "
+                "all have the value 1, and be of tokens"
+            )
+        steps = [tuple(min(least, float(times)) for least in self.min_freq) for times in range(1, most + 1)]
+        return [replace(self, min_freq=least).occurring(model, inputs, known) for least in steps or [self.min_freq]]
+
+    def completed(self, model: FlatModel, known: Knowledge, found: Sequence[Seen]) -> FlatModel:
+        """The model with features of attributes, as of one or several shards, and of lengths.
+
+        Of several shards, a feature that occurs in a shard n times is in n of its tables, if not in all of them: it has
+        `min_freq` if and only if so many tables have it.
+        """
+        blocks, width = list(model.blocks), len(model.patterns)
+        needed = np.array([max(1, math.ceil(self.least(len(p) - 1)) if self.least(len(p) - 1) > 0 else 1)
+                           for p in model.patterns])
+        for part in PARTS:
+            tables = [one.tokens[part] for one in found if part in one.tokens]
+            if tables:
+                blocks.append(Block(0, part, False, *_united(tables, width, needed)))
+        lengths = known.level.length_counts(model.n_labels, model.max_length)
+        wanted = label_lengths(self.length_features, model.level.labels, lengths)[2]
+        blocks.append(Block(0, "length", False, *wanted))
+        spans = [one.spans for one in found if one.spans is not None]
+        if spans:
+            blocks.append(Block(0, "span", False, *_united(spans, width)))
         cache = {"automaton": model.automaton}
         return replace(model, blocks=blocks, weights=np.zeros(0), _cache=cache)
 
@@ -490,11 +536,16 @@ def _all_states(bits: Bits, n_labels: int) -> Table:
     return rows, np.tile(np.arange(n_labels, dtype=np.int32), int((counts > 0).sum()))
 
 
-def _united(tables: Sequence[Table], width: int) -> Table:
-    """The features of several tables, each once; patterns of a row ascending."""
+def _united(tables: Sequence[Table], width: int, needed: Ints | None = None) -> Table:
+    """The features of several tables, each once; patterns of a row ascending.
+
+    needed (P,): in how many tables a feature of each pattern must be; one unless given.
+    """
     if len(tables) == 1:
         return tables[0]
     n = len(tables[0][0]) - 1
     entries = [np.repeat(np.arange(n), np.diff(rows)) * width + pattern for rows, pattern in tables]
-    found = np.unique(np.concatenate(entries))
+    found, count = np.unique(np.concatenate(entries), return_counts=True)
+    if needed is not None:
+        found = found[count >= needed[found % width]]
     return row_offsets(found // width, n), (found % width).astype(np.int32)
