@@ -20,7 +20,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from scansion import models
 from scansion.data.partitions import Partitions
@@ -38,6 +38,11 @@ except ImportError as error:
 __all__ = ["CRF", "DaskWorkers", "HierarchicalCRF", "SemiCRF"]
 
 Self = TypeVar("Self")
+
+if TYPE_CHECKING:
+    from scansion.models.estimator import Estimator as _Base
+else:
+    _Base = object  # the fields of the estimators must not come twice
 
 
 class DaskWorkers:
@@ -118,7 +123,7 @@ def _asked(part: Any, estimator: Any, question: str, keywords: dict[str, Any]) -
 
 
 @dataclass(repr=False, eq=False)
-class _OnDask(models.estimator.Estimator):
+class _OnDask(_Base):
     """fit and predict on bags."""
 
     _: KW_ONLY
@@ -161,9 +166,14 @@ class _OnDask(models.estimator.Estimator):
     def local(self) -> Any:
         """The fitted model as the class on one machine has it."""
         estimator = self._plain()
-        for name in ("model_", "training_log_", "loss_", "message_", "n_iter_", "n_features_in_"):
+        for name in ("model_", "training_log_", "loss_", "message_", "n_iter_", "n_features_in_", "reading_"):
             setattr(estimator, name, copy.copy(getattr(self, name)))
         return estimator
+
+    def save(self, path: Any, format: Any = "scansion") -> None:
+        """Write the model as the class on one machine does: `scansion.load` gives that class."""
+        self._model  # noqa: B018  (not fitted)
+        self.local().save(path, format)
 
     def _lazily(self, X: Any, question: str, **keywords: Any) -> Any:
         """A question put to partitions, when they are computed; None: X is no such thing."""

@@ -337,8 +337,9 @@ class FlatSelection:
         `min_freq` if and only if so many tables have it.
         """
         blocks, width = list(model.blocks), len(model.patterns)
-        needed = np.array([max(1, math.ceil(self.least(len(p) - 1)) if self.least(len(p) - 1) > 0 else 1)
-                           for p in model.patterns])
+        needed = np.array(
+            [max(1, math.ceil(self.least(len(p) - 1)) if self.least(len(p) - 1) > 0 else 1) for p in model.patterns]
+        )
         for part in PARTS:
             tables = [one.tokens[part] for one in found if part in one.tokens]
             if tables:

@@ -299,7 +299,7 @@ class NestedSelection:
 def _summed(entry: Ints, value: Floats) -> tuple[Ints, Floats]:
     """The distinct entries, ascending, and the sums of their values."""
     index, number = np.unique(entry, return_inverse=True)
-    return index, np.bincount(number.ravel(), value, minlength=len(index))
+    return index, np.bincount(number.ravel(), value, minlength=len(index)).astype(np.float64)
 
 
 def _block(model: NestedModel, level: int, part: str, always: bool, index: Ints) -> Block:

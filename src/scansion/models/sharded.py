@@ -132,11 +132,14 @@ def problem(estimator: Estimator, X: Partitions, y: Any, sample_weight: Any) -> 
         own = workers.share([replace(level, span_vocabulary=Vocabulary()) for level in levels])
         spans = workers.apply(_spans, parts, [plain] * n, [own] * n)
         names = workers.fetch(workers.apply(_span_names, spans))
-        places = [
-            [None if one is None else _merged(one, level.span_vocabulary) for one, level in zip(some, levels, strict=True)]
+        own_places = [
+            [
+                None if one is None else _merged(one, level.span_vocabulary)
+                for one, level in zip(some, levels, strict=True)
+            ]
             for some in names
         ]
-        spans = workers.apply(_renumbered_spans, spans, places)
+        spans = workers.apply(_renumbered_spans, spans, own_places)
     given = workers.share((vocabulary, intercept, columns))
     inputs = workers.apply(_inputs, parts, numbers, spans, [given] * n)
     firsts = np.concatenate([[0], np.cumsum(sizes)])
@@ -148,9 +151,7 @@ def problem(estimator: Estimator, X: Partitions, y: Any, sample_weight: Any) -> 
     if old is not None:
         carry_over(old, model)
     weights = [None if weight is None else weight[a:b] for a, b in cuts]
-    shards = workers.apply(
-        Shard, range(n), [plain] * n, [workers.share(model)] * n, inputs, knowledge, weights
-    )
+    shards = workers.apply(Shard, range(n), [plain] * n, [workers.share(model)] * n, inputs, knowledge, weights)
     total = workers.fetch(workers.apply(Shard.checked, shards))
     return model, Sharded(workers, shards, len(lengths), sum(total[1:], total[0]))
 
@@ -172,7 +173,7 @@ def _merged(names: tuple[Any, Any], vocabulary: Vocabulary) -> Ints:
 
 
 def _all_of(y: Any, sizes: list[int]) -> Any:
-    """y in one piece."""
+    """Y in one piece."""
     if not isinstance(y, Partitions):
         return y
     parts = [list(part) for part in y.workers.fetch(y.workers.apply(_same, y.parts))]
@@ -237,9 +238,7 @@ def _spans(part: _Part, estimator: Estimator, levels: list[Level]) -> tuple[Any,
 
 
 def _span_names(spans: tuple[Any, list[Level]]) -> list[Any]:
-    return [
-        None if one is None else level.span_vocabulary.to_arrays() for one, level in zip(*spans, strict=True)
-    ]
+    return [None if one is None else level.span_vocabulary.to_arrays() for one, level in zip(*spans, strict=True)]
 
 
 def _renumbered_spans(spans: tuple[Any, list[Level]], places: list[Any]) -> tuple[SpanAttributes | None, ...]:

@@ -73,9 +73,14 @@ def moments(model: Model, inputs: Inputs) -> Moments:
     for k, (level, found) in enumerate(zip(model.levels, inputs.spans, strict=True)):
         if found is not None:
             rows = len(level.span_vocabulary)
-            spans[k] = np.bincount(found.ids, minlength=rows) * 1.0, np.bincount(found.ids, found.values**2, rows)
-    sums, squares = np.bincount(data.ids, values, n), np.bincount(data.ids, values**2, n)
-    return Moments(data.n_tokens, np.bincount(data.ids, minlength=n) * 1.0, sums, squares, spans, inputs.columns)
+            spans[k] = _sums(found.ids, None, rows), _sums(found.ids, found.values**2, rows)
+    counts, sums, squares = (_sums(data.ids, what, n) for what in (None, values, values**2))
+    return Moments(data.n_tokens, counts, sums, squares, spans, inputs.columns)
+
+
+def _sums(ids: Any, values: Any, n: int) -> Floats:
+    """(n,) summed values of each number; None: how often it comes."""
+    return np.bincount(ids, values, n).astype(np.float64)
 
 
 def units(model: Model, seen: Moments) -> Units:

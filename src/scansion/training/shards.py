@@ -108,7 +108,7 @@ class Sharded:
 
 
 class Here:
-    """This process as the only worker: values are their own handles."""
+    """The process itself as the only worker: values are their own handles."""
 
     def share(self, value: Any) -> Any:
         """As in `Workers`."""
