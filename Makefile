@@ -25,7 +25,7 @@ endif
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help build demo test lint bench compat experiments sanitize wheel clean check-tools check-experiments
+.PHONY: help build demo test lint bench compat experiments sanitize wheel fuzz mutants clean check-tools check-experiments
 
 help:  ## list the targets
 	@echo "scansion: make <target>, with PYTHON=... to choose the interpreter (3.10 or newer)"
@@ -80,6 +80,12 @@ wheel: $(VENV)/.builder  ## build sdist and wheel into dist/, and test both in f
 	    build/wheel/bin/scansion demo --quick -o build/wheel/demo >/dev/null && \
 	    build/wheel/bin/python -m pytest -q -p no:cacheprovider $(WHEEL_TESTS) || exit 1; done
 	@ls -sh dist
+
+fuzz: $(VENV)/.built  ## random problems against oracles, a minute of them; ARGS="--minutes 60" for more
+	@$(BIN)/python -m fuzz $(ARGS)
+
+mutants: $(VENV)/.built $(VENV)/.tools  ## put small faults into the code, one at a time: tests must notice; ARGS="--native" for C++ too
+	@$(BIN)/python -m fuzz.mutants $(ARGS)
 
 clean:  ## remove environments, builds and caches
 	@echo "clean: removing environments, builds and caches"

@@ -20,6 +20,7 @@ NAMES = (
     "robot",
     "strokes",
     "words",
+    "learning",
     "letters",
     "synthetic",
     "noun_phrases",

@@ -174,7 +174,7 @@ def durations(n: int = 80, seed: int = 2) -> Case:
     helix = ((length >= 17) & (length <= 25)) * (1.0 + (length == 21))
     table = np.array([gamma / gamma.sum(), helix / helix.sum(), gamma / gamma.sum()])
     transition = np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]])
-    emission = np.exp(1.6 * rng.normal(size=(3, 20)))
+    emission = np.exp(3.0 * rng.normal(size=(3, 20)))
     emission /= emission.sum(axis=1, keepdims=True)
 
     def emit(row: list[int]) -> Any:
@@ -184,9 +184,7 @@ def durations(n: int = 80, seed: int = 2) -> Case:
         return np.log(emission[:, [int(token[0][2:]) for token in x]]).T
 
     sample, truth, _ = segmental(labels, table, transition, emit, score, 150, n, rng)
-    return Case(
-        "durations", sc.SemiCRF(max_length=40, length_features=("bins",)), *sample(), *sample(), truth, True, labels
-    )
+    return Case("durations", sc.SemiCRF(max_length=40), *sample(), *sample(), truth, True, labels)
 
 
 def long(n: int = 20, seed: int = 3) -> Case:
@@ -205,9 +203,7 @@ def long(n: int = 20, seed: int = 3) -> Case:
         return -0.5 * ((x[:, None] - means) ** 2).sum(-1)
 
     sample, truth, _ = segmental(labels, table, transition, emit, score, 900, n, rng)
-    return Case(
-        "long", sc.SemiCRF(max_length=300, length_features=("length", "log")), *sample(), *sample(), truth, True, labels
-    )
+    return Case("long", sc.SemiCRF(max_length=300), *sample(), *sample(), truth, True, labels)
 
 
 CASES = (words, columns, durations, long)

@@ -3,12 +3,13 @@
 //
 // A Batch says of its sequences
 //   size(), levels()
-//   with_graph<best>(i, work, use)   fills the tables of sequence i with (best) best scores or with sums, and calls
-//                                    use(graph); does nothing if no configuration is possible
+//   with_graph<table>(i, work, use)   fills the table of sequence i and calls use(graph); where that is false, because
+//                                    doubles have not the digits, again with a graph of exact numbers. False: no
+//                                    configuration is possible
 //   score(i, configuration)          its score, -inf: forbidden
 //   furthest(i)                      how many positions some configuration can cover
 //   Random, randoms(i)               the type of random numbers, and how many a draw of the sequences before i takes
-// and overloads of best_configuration, best_configurations, random_configuration and entropy take its graphs.
+// and overloads of best_configuration, best_configurations, random_configuration and find_entropy take its graphs.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "numeric.hpp"
-#include "parallel.hpp"
-#include "paths.hpp"
+#include "lattice.hpp"
 
 namespace scansion {
 
@@ -65,21 +64,28 @@ Configurations gather_configurations(const Batch& batch, int64_t threads, bool r
   return out;
 }
 
-// The overloads for chains and segments. False: nothing is possible.
+// The overloads for chains and segments. False: nothing was found.
 template <class Graph>
 bool best_configuration(Graph& graph, Configuration& out) {
-  out.assign(1, best_path(graph));
-  return true;
+  out.assign(1, Path());
+  return best_path(graph, out[0]);
 }
 template <class Graph>
-std::vector<Configuration> best_configurations(Graph& graph, int64_t k) {
-  std::vector<Configuration> out;
-  for (Path& path : best_paths(graph, k)) out.push_back({std::move(path)});
-  return out;
+bool best_configurations(Graph& graph, int64_t k, std::vector<Configuration>& out) {
+  std::vector<Path> paths;
+  const bool found = best_paths(graph, k, paths);
+  out.clear();
+  for (Path& path : paths) out.push_back({std::move(path)});
+  return found;
 }
 template <class Graph>
 bool random_configuration(Graph& graph, const double* uniform, Configuration& out) {
-  out.assign(1, sample_path(graph, uniform));
+  out.assign(1, Path());
+  return sample_path(graph, uniform, out[0]);
+}
+template <class Graph>
+bool find_entropy(Graph& graph, double& out) {
+  out = entropy(graph);
   return true;
 }
 
@@ -87,9 +93,8 @@ template <class Batch>
 Configurations best(const Batch& batch, int64_t threads) {
   return gather_configurations(batch, threads, false, [&](int64_t i, Workspace& work, std::vector<Configuration>& out) {
     Configuration one;
-    batch.template with_graph<true>(i, work, [&](auto& graph) {
-      if (best_configuration(graph, one)) out.push_back(std::move(one));
-    });
+    if (batch.template with_graph<Table::kBest>(i, work, [&](auto& graph) { return best_configuration(graph, one); }))
+      out.push_back(std::move(one));
   });
 }
 
@@ -97,7 +102,8 @@ Configurations best(const Batch& batch, int64_t threads) {
 template <class Batch>
 Configurations kbest(const Batch& batch, int64_t k, int64_t threads) {
   return gather_configurations(batch, threads, true, [&](int64_t i, Workspace& work, std::vector<Configuration>& out) {
-    batch.template with_graph<true>(i, work, [&](auto& graph) { out = best_configurations(graph, k); });
+    if (!batch.template with_graph<Table::kBest>(i, work, [&](auto& graph) { return best_configurations(graph, k, out); }))
+      out.clear();
   });
 }
 
@@ -107,11 +113,13 @@ Configurations sample(const Batch& batch, int64_t n, const typename Batch::Rando
   return gather_configurations(batch, threads, false, [&](int64_t i, Workspace& work, std::vector<Configuration>& out) {
     const typename Batch::Random* here = random + n * batch.randoms(i);
     const int64_t each = batch.randoms(i + 1) - batch.randoms(i);
-    batch.template with_graph<false>(i, work, [&](auto& graph) {
-      Configuration one;
+    const bool found = batch.template with_graph<Table::kDraws>(i, work, [&](auto& graph) {
+      out.assign(static_cast<size_t>(n), Configuration());
       for (int64_t k = 0; k < n; ++k)
-        if (random_configuration(graph, here + k * each, one)) out.push_back(one);
+        if (!random_configuration(graph, here + k * each, out[k])) return false;
+      return true;
     });
+    if (!found) out.clear();
   });
 }
 
@@ -119,7 +127,7 @@ template <class Batch>
 void entropies(const Batch& batch, double* out, int64_t threads) {
   std::vector<Workspace> work(static_cast<size_t>(std::max<int64_t>(1, threads)));
   parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
-    batch.template with_graph<false>(i, work[worker], [&](auto& graph) { out[i] = entropy(graph); });
+    batch.template with_graph<Table::kSums>(i, work[worker], [&](auto& graph) { return find_entropy(graph, out[i]); });
   });
 }
 

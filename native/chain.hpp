@@ -6,10 +6,15 @@
 //   P(y_t = j) = alpha_t(j) beta_t(j) / Z,  P(y_t = i, y_{t+1} = j) = alpha_t(i) exp(A(i, j)) v_{t+1}(j) / Z
 //
 // Scaling. Each row of scores is shifted by its maximum, each alpha and beta row by an exact power of two, so
-// scaling costs no digit. Products below 1e-308 vanish. That is harmless where every transition is possible
-// ("mixing": the heaviest state reaches everything that the lost one reaches). Elsewhere a loss could matter
-// later, so if something finite may have vanished while a state's weight is below 1e-280, the linear kernel
-// gives up (returns false) and the caller runs the log-space kernel. O(T L^2) time, O(T L) memory.
+// scaling costs no digit. Products below 1e-307 vanish. That is harmless where no transition is below 1e-100 of the
+// largest ("mixing"): the row kept at least 1e-100 / 2 L, and what vanished beside it gains at most 1e100 on it in the
+// next step, after which both are in the same states. Elsewhere a loss could matter later, so if something finite may
+// have vanished while a state's weight is below 1e-280, the linear kernel gives up (returns false) and the caller runs
+// the log-space kernel. O(T L^2) time, O(T L) memory.
+//
+// Size. Linear space knows differences to the best of a row only, and these are exact; but sums of large scores round:
+// where a row is one (start, end), and in log space, scores beyond kTame are for exact.hpp, and so are entries further
+// than kFar behind the best of their row.
 #pragma once
 
 #include "simd.hpp"
@@ -20,7 +25,8 @@ namespace scansion::SCANSION_ISA {
 constexpr double kTiny = 1e-280;        // a kept weight above this is not hurt by vanished ones
 constexpr double kNoUnderflow = 1e-290;  // products above this have not vanished
 constexpr double kLogNoUnderflow = -665.0;
-constexpr double kMixing = 1e-200;
+constexpr double kMixing = 1e-100;
+constexpr double kMostShift = 0x1p40;  // 1e5 of these add up without loss in a Scale
 
 // out[j] = sum_i a[i] w[i, j]; the sum over i in order, NV vectors of columns at a time in registers.
 template <int NV>
@@ -35,6 +41,10 @@ inline void matvec_block(const double* w, int64_t rows, int64_t stride, const do
 }
 
 inline void matvec(const double* w, int64_t rows, int64_t stride, const double* a, double* out) {
+#if defined(__AVX2__)  // sums of up to eight vectors fit into the registers, and one pass waits less than two
+  if (stride == 8 * kLanes) return matvec_block<8>(w, rows, stride, a, out);
+  if (stride == 7 * kLanes) return matvec_block<7>(w, rows, stride, a, out);
+#endif
   int64_t j = 0;
   for (; j + 6 * kLanes <= stride; j += 6 * kLanes) matvec_block<6>(w + j, rows, stride, a, out + j);
   switch ((stride - j) / kLanes) {
@@ -141,6 +151,19 @@ inline void chain_row(const ChainView& c, int64_t t, int64_t stride, double* row
   for (int64_t j = n; j < stride; ++j) row[j] = -kInfinity;
 }
 
+// Row t holds sums with start or end scores
+inline bool is_edge(const ChainView& c, int64_t t) { return (t == 0 && c.start) || (t == c.length - 1 && c.end); }
+
+// Whether these are sums of scores that doubles can add; top: the row's greatest entry
+SCANSION_RARE inline bool edge_is_tame(const ChainView& c, int64_t t, double top) {
+  const double* start = t == 0 ? c.start : nullptr;
+  const double* end = t == c.length - 1 ? c.end : nullptr;
+  if (!(top >= -kFar)) return false;
+  for (int64_t j = 0; j < c.labels; ++j)
+    if (!(c.unary[t * c.labels + j] <= kTame && (!start || start[j] <= kTame) && (!end || end[j] <= kTame))) return false;
+  return true;
+}
+
 inline void exponentiate_transition(const double* scores, int64_t n, TransitionWeights& w) {
   const int64_t stride = padded(n);
   double shift = -kInfinity;
@@ -214,7 +237,7 @@ inline bool chain_forward_backward(const ChainView& c, const TransitionWeights* 
     double* a = alpha + t * stride;
     chain_row(c, t, stride, e);
     const double shift = row_max(e, stride);
-    if (!(shift > -kInfinity)) return false;
+    if (!(std::abs(shift) <= kMostShift) || (is_edge(c, t) && !edge_is_tame(c, t, shift))) return false;
     lows[t] = row_exp(e, stride, shift);
     add(scale, shift);
     if (t == 0) {
@@ -337,37 +360,113 @@ inline void log_matvec(const double* x, const double* w, int64_t n, double* out)
   }
 }
 
-// x <- x - max(x), returns the maximum (leaves the row alone if it is -inf)
-inline double row_center(double* x, int64_t n) {
-  double m = -kInfinity;
-  for (int64_t j = 0; j < n; ++j) m = x[j] > m ? x[j] : m;
-  if (m > -kInfinity)
-    for (int64_t j = 0; j < n; ++j) x[j] -= m;
+// Greatest of n numbers
+inline double array_max(const double* x, int64_t n) {
+  const int64_t whole = n / kLanes * kLanes;
+  Vec top = splat(-kInfinity);
+  for (int64_t j = 0; j < whole; j += kLanes) top = max(top, load(x + j));
+  double m = horizontal_max(top);
+  for (int64_t j = whole; j < n; ++j) m = x[j] > m ? x[j] : m;
   return m;
 }
 
-// Log space. table (T, L): log alpha_t, each row shifted to a maximum of 0; returns log Z (-inf: nothing possible).
-inline double chain_log_forward(const ChainView& c, double* row, double* table) {
+// The rows of a sweep in log space: sums of what comes from the left and a row of scores, shifted to a maximum of 0.
+class LogRows {
+ public:
+  // x <- x + row (null: zeros), then shifted by its maximum, which is returned; -inf: nothing is possible, x stays.
+  double settle(double* x, const double* row, int64_t n) {
+    const int64_t last = n - kLanes;  // the last vector overlaps the one before it
+    if (last < 0) return settle_few(x, row, n);
+    const auto added = [&](int64_t j) {
+      const Vec a = load(x + j), r = row ? load(row + j) : splat(0.0);
+      most_ = max(most_, max(a, r));
+      return a + r;
+    };
+    const Vec none = splat(-kInfinity), final_sum = added(last);
+    Vec top = final_sum;
+    for (int64_t j = 0; j < last; j += kLanes) {
+      const Vec sum = added(j);
+      top = max(top, sum);
+      store(x + j, sum);
+    }
+    store(x + last, final_sum);
+    const double shift = horizontal_max(top);
+    if (!(shift > -kInfinity)) return shift;
+    const Vec by = splat(shift);
+    const auto shifted = [&](int64_t j) {
+      const Vec y = load(x + j) - by;
+      low_ = min(low_, select_greater(y, none, y, splat(0.0)));
+      return y;
+    };
+    const Vec final_row = shifted(last);
+    for (int64_t j = 0; j < last; j += kLanes) store(x + j, shifted(j));
+    store(x + last, final_row);
+    shifts_ = max(shifts_, splat(std::abs(shift)));
+    return shift;
+  }
+
+  // kLost: some number was too large for the digits of a sum to be kept. kDoubtful: entries fell far behind their best.
+  Filled kept() const {
+    if (!(horizontal_max(most_) <= kFar && horizontal_max(shifts_) <= kFar)) return Filled::kLost;
+    return horizontal_min(low_) >= -kFar ? Filled::kFine : Filled::kDoubtful;
+  }
+
+ private:
+  double settle_few(double* x, const double* row, int64_t n) {
+    double rest[2 * kLanes];
+    for (int64_t j = 0; j < kLanes; ++j) {
+      rest[j] = j < n ? x[j] : -kInfinity;
+      rest[kLanes + j] = row && j < n ? row[j] : 0.0;
+    }
+    const double shift = settle(rest, rest + kLanes, kLanes);
+    for (int64_t j = 0; j < n; ++j) x[j] = rest[j];
+    return shift;
+  }
+
+  Vec most_ = splat(-kInfinity), low_ = splat(0.0), shifts_ = splat(0.0);
+};
+
+// Whether no score is too large to be added to others: entries that fell behind cannot come back, then
+SCANSION_RARE inline bool chain_is_tame(const ChainView& c) {
+  const int64_t T = c.length, L = c.labels, matrices = c.transition_stride ? T - 1 : 1;
+  return array_max(c.unary, T * L) <= kTame && array_max(c.transition, matrices * L * L) <= kTame &&
+         (!c.start || array_max(c.start, L) <= kTame) && (!c.end || array_max(c.end, L) <= kTame);
+}
+
+// A table of logarithms (T, L), row by row: step(before, transition, out) takes what comes from the left.
+template <class Step>
+inline Filled chain_log_table(const ChainView& c, const Step& step, double* row, double* table, Scale& scale) {
   const int64_t T = c.length, L = c.labels;
-  Scale scale;
+  LogRows rows;
   for (int64_t t = 0; t < T; ++t) {
     double* a = table + t * L;
     chain_row(c, t, L, row);
-    if (t == 0) {
-      for (int64_t j = 0; j < L; ++j) a[j] = row[j];
-    } else {
-      log_matvec(a - L, c.transition + (t - 1) * c.transition_stride, L, a);
-      for (int64_t j = 0; j < L; ++j) a[j] += row[j];
-    }
-    const double m = row_center(a, L);
-    if (!(m > -kInfinity)) return m;
-    add(scale, m);
+    if (is_edge(c, t) && !edge_is_tame(c, t, 0.0)) return Filled::kLost;
+    if (t == 0)
+      for (int64_t j = 0; j < L; ++j) a[j] = 0.0;
+    else
+      step(a - L, c.transition + (t - 1) * c.transition_stride, a);
+    const double shift = rows.settle(a, row, L);
+    if (shift == -kInfinity) return Filled::kNothing;
+    add(scale, shift);
   }
-  if (T == 0) return 0.0;
+  const Filled kept = rows.kept();
+  return kept == Filled::kDoubtful && !chain_is_tame(c) ? Filled::kLost : kept;
+}
+
+// Log space. table (T, L): log alpha_t, each row shifted to a maximum of 0; log Z.
+inline Filled chain_log_forward(const ChainView& c, double* row, double* table, double& log_z) {
+  const int64_t T = c.length, L = c.labels;
+  Scale scale;
+  const Filled filled = chain_log_table(
+      c, [L](const double* before, const double* w, double* out) { log_matvec(before, w, L, out); }, row, table, scale);
+  log_z = filled == Filled::kNothing ? -kInfinity : 0.0;
+  if (T == 0 || filled == Filled::kNothing || filled == Filled::kLost) return filled;
   double s = 0.0;
   for (int64_t j = 0; j < L; ++j) s += std::exp(table[(T - 1) * L + j]);
   add(scale, std::log(s));
-  return value(scale);
+  log_z = value(scale);
+  return filled;
 }
 
 // log sum_j exp(x[j] + y[j])
@@ -386,15 +485,20 @@ inline double log_sum(const double* x, const double* y, int64_t n) {
   return m + std::log(s);
 }
 
-inline void chain_log_forward_backward(const ChainView& c, double* work, bool backward, ChainAnswer& answer) {
+// As chain_forward_backward. False: digits would be lost; counts are not touched then.
+inline bool chain_log_forward_backward(const ChainView& c, double* work, bool backward, ChainAnswer& answer) {
   const int64_t T = c.length, L = c.labels;
   double* alpha = work;
   double* beta = alpha + T * L;
   double* v = beta + L;
   double* row = v + L;
-  answer.log_partition = chain_log_forward(c, row, alpha);
-  if (!backward || T == 0 || !(answer.log_partition > -kInfinity)) return;
+  double* counts = row + L;
+  const Filled filled = chain_log_forward(c, row, alpha, answer.log_partition);
+  if (filled == Filled::kLost || filled == Filled::kDoubtful) return false;
+  if (!backward || T == 0 || filled == Filled::kNothing) return true;
+  LogRows rows;
   for (int64_t j = 0; j < L; ++j) beta[j] = 0.0;
+  for (int64_t i = 0; i < L * L; ++i) counts[i] = 0.0;
   for (int64_t t = T - 1;; --t) {
     const double* a = alpha + t * L;
     if (answer.labels) {
@@ -412,11 +516,14 @@ inline void chain_log_forward_backward(const ChainView& c, double* work, bool ba
         for (int64_t j = 0; j < L; ++j) {
           const double p = std::exp(a[i - L] + w[i * L + j] + v[j] - pairs);
           if (answer.transitions) answer.transitions[((t - 1) * L + i) * L + j] = p;
-          if (answer.counts) answer.counts[i * L + j] += p;
+          counts[i * L + j] += p;
         }
     }
-    row_center(beta, L);
+    rows.settle(beta, nullptr, L);
   }
+  if (rows.kept() != Filled::kFine) return false;
+  for (int64_t i = 0; answer.counts && i < L * L; ++i) answer.counts[i] += counts[i];
+  return true;
 }
 
 // out[j] = max_i (x[i] + w[i, j]), w (n, n): eight columns at a time in registers
@@ -445,21 +552,11 @@ inline void max_matvec(const double* x, const double* w, int64_t n, double* out)
 }
 
 // Max-plus. table (T, L): best score of a labelling of 0..t that ends in j, each row shifted to a maximum of 0.
-// False if nothing is possible.
-inline bool chain_max_forward(const ChainView& c, double* row, double* table) {
-  const int64_t T = c.length, L = c.labels;
-  for (int64_t t = 0; t < T; ++t) {
-    double* a = table + t * L;
-    chain_row(c, t, L, row);
-    if (t == 0) {
-      for (int64_t j = 0; j < L; ++j) a[j] = row[j];
-    } else {
-      max_matvec(a - L, c.transition + (t - 1) * c.transition_stride, L, a);
-      for (int64_t j = 0; j < L; ++j) a[j] += row[j];
-    }
-    if (!(row_center(a, L) > -kInfinity)) return false;
-  }
-  return true;
+inline Filled chain_max_forward(const ChainView& c, double* row, double* table) {
+  const int64_t L = c.labels;
+  Scale scale;
+  return chain_log_table(
+      c, [L](const double* before, const double* w, double* out) { max_matvec(before, w, L, out); }, row, table, scale);
 }
 
 }  // namespace scansion::SCANSION_ISA

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "batch.hpp"
-#include "kernels.hpp"
 
 namespace scansion {
 
@@ -54,14 +53,9 @@ class ChainBatch {
     return v;
   }
 
-  template <bool best, class Use>
-  void with_graph(int64_t i, Workspace& work, const Use& use) const {
-    const ChainView v = view(i);
-    double* row = work.take(v.length * labels + labels);
-    double* table = row + labels;
-    if (v.length > 0 && !(kernels().chain_table(v, best, row, table) > kMinusInfinity)) return;
-    ChainGraph graph(kernels(), v, table, row);
-    use(graph);
+  template <Table table, class Use>
+  bool with_graph(int64_t i, Workspace& work, const Use& use) const {
+    return on_chain(view(i), work, table, use);
   }
 
   double score(int64_t i, const Configuration& configuration) const {
@@ -80,36 +74,34 @@ class ChainBatch {
   }
 
   int64_t furthest(int64_t i) const {
-    const ChainView whole = view(i);
-    std::vector<double> row(static_cast<size_t>(labels)), table(static_cast<size_t>(whole.length * labels));
-    int64_t low = 0, high = whole.length;  // a prefix of `low` positions is possible
-    while (low < high) {
-      const int64_t middle = (low + high + 1) / 2;
-      ChainView view = whole;
-      view.length = middle;
-      if (middle < whole.length) view.end = nullptr;
-      if (kernels().chain_table(view, true, row.data(), table.data()) > kMinusInfinity)
-        low = middle;
-      else
-        high = middle - 1;
+    const ChainView v = view(i);
+    const int64_t L = labels;
+    std::vector<double> row(static_cast<size_t>(L));
+    std::vector<uint8_t> before, here;
+    for (int64_t t = 0; t < v.length; ++t) {
+      kernels().chain_row(v, t, row.data());
+      const double* w = v.transition + (t - 1) * v.transition_stride;
+      here.assign(static_cast<size_t>(L), t == 0);
+      for (int64_t j = 0; j < L; ++j) {
+        for (int64_t k = 0; t > 0 && k < L; ++k) here[j] = here[j] || (before[k] && possible(w[k * L + j]));
+        here[j] = here[j] && possible(row[j]);
+      }
+      if (std::find(here.begin(), here.end(), 1) == here.end()) return t;
+      before.swap(here);
     }
-    return low;
+    return v.length;
   }
 
   // Best labels of all rows (N,); -1 throughout a sequence for which nothing is possible.
   void best_labels(int64_t* out, int64_t threads) const {
     std::vector<Workspace> work(static_cast<size_t>(std::max<int64_t>(1, threads)));
+    std::vector<std::vector<int32_t>> found(work.size());
     parallel_for(size(), threads, [&](int64_t i, int64_t worker) {
       const ChainView v = view(i);
-      double* row = work[worker].take(v.length * (labels + 1) + labels);
-      double* table = row + labels;
-      auto* best = reinterpret_cast<int32_t*>(table + v.length * labels);
-      if (kernels().chain_table(v, true, row, table) > kMinusInfinity) {
-        best_chain_labels(v, table, best);
-        std::copy_n(best, v.length, out + offsets[i]);
-      } else {
-        std::fill_n(out + offsets[i], v.length, int64_t{-1});
-      }
+      std::vector<int32_t>& best = found[worker];
+      best.resize(static_cast<size_t>(v.length));
+      if (!scansion::best_labels(v, work[worker], best.data())) std::fill(best.begin(), best.end(), -1);
+      std::copy(best.begin(), best.end(), out + offsets[i]);
     });
   }
 
@@ -141,8 +133,7 @@ class ChainBatch {
           one.outer = outer.data() + chunk * square;
           one.counts = direct.data() + chunk * L * L;
         }
-        double* block = work[worker].take(kernels().chain_workspace(v.length, L));
-        if (!kernels().chain_posteriors(v, varying ? nullptr : &shared, block, backward, one)) ++escaped;
+        if (!chain_posteriors(v, varying ? nullptr : &shared, work[worker], backward, one)) ++escaped;
         answer.log_partition[i] = one.log_partition;
       }
     });

@@ -72,36 +72,29 @@ class ArcSweep {
       return out;
     }
     graph_.finals(ways_);
-    const Way* best = best_way(ways_);
-    if (!best) return out;
-    const double top = best->total;
-    double sum = 0.0;
-    for (const Way& way : ways_) sum += std::exp(way.total - top);
-    for (const Way& way : ways_) out[way.source] = std::exp(way.total - top) / sum;
+    weigh(ways_, weight_);
+    for (size_t i = 0; i < ways_.size(); ++i) out[ways_[i].source] = weight_[i];
     return out;
   }
 
  private:
   void into_node(int64_t v, int64_t p) {
     graph_.incoming(v, p, ways_);
-    const Way* best = best_way(ways_);
-    if (!best) return;
-    const double top = best->total;
-    double sum = 0.0;
-    for (const Way& way : ways_) sum += std::exp(way.total - top);
-    for (const Way& way : ways_) {
-      const double weight = std::exp(way.total - top) / sum;
+    weigh(ways_, weight_);
+    for (size_t i = 0; i < ways_.size(); ++i) {
+      const auto& way = ways_[i];
       const bool change = !merge_ || way.from == 0 || graph_.label(way.source) != way.label;
-      if (weight > 0.0)
+      if (weight_[i] > 0.0)
         (change ? arcs_ : stays_)
-            .push_back({weight, way.from, way.source, static_cast<int32_t>(p), way.label, change});
+            .push_back({weight_[i], way.from, way.source, static_cast<int32_t>(p), way.label, change});
     }
   }
 
   Graph& graph_;
   bool merge_;
   size_t changes_ = 0;
-  std::vector<Way> ways_;
+  std::vector<WayTo<typename Graph::Number>> ways_;
+  std::vector<double> weight_;
   std::vector<Arc> arcs_, stays_;
 };
 

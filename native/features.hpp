@@ -98,55 +98,93 @@ struct Each {
   void prefetch(int64_t) const {}
 };
 
-// Features of tokens in two forms: attributes that go with many columns have a whole row of (padded) weights, so that a
-// token's scores are sums of rows; the others keep their lists of features. For data whose values are all 1.
+// Features of tokens in the forms that are quickest to add up. Attributes that go with many columns have a whole row of
+// (padded) weights, so that a token's scores are sums of rows; those of the others are listed one by one for each token.
+// That is for values of 1; entries whose value is 0 are left out, and those of other values keep their lists.
 class SplitFeatures {
  public:
-  // width: features on columns from there on belong to neither
+  // A feature of a token: the weight `base` + feature, on a column.
+  struct Single {
+    int32_t feature, column;
+  };
+
+  // Whether most entries have the value 1 or 0.
+  static bool serves(const DataView& data) {
+    if (!data.values) return true;
+    const int64_t entries = data.token_offsets[data.offsets[data.sequences]];
+    return 2 * std::count_if(data.values, data.values + entries, [](double x) { return x == 0.0 || x == 1.0; }) >= entries;
+  }
+
+  // width: features on columns from there on belong to none of the forms
   SplitFeatures(const FeatureRows& features, int64_t width, const DataView& data)
       : f_(features), stride_(padded4(width)) {
-    const int64_t tokens = data.offsets[data.sequences];
+    const int64_t tokens = data.offsets[data.sequences], entries = data.token_offsets[tokens];
+    const auto plain = [&](int64_t e) { return !data.values || data.values[e] == 1.0; };
     std::vector<int64_t> uses(static_cast<size_t>(f_.attributes), 0);
-    for (int64_t e = 0; e < data.token_offsets[tokens]; ++e)
-      if (data.ids[e] < f_.attributes) ++uses[data.ids[e]];
+    for (int64_t e = 0; e < entries; ++e)
+      if (data.ids[e] < f_.attributes && plain(e)) ++uses[data.ids[e]];
     for (int64_t a = 0; a < f_.attributes; ++a)
       stop_.push_back(
           std::lower_bound(f_.column + f_.rows[a], f_.column + f_.rows[a + 1], static_cast<int32_t>(width)) - f_.column);
     std::vector<int32_t> row(static_cast<size_t>(f_.attributes), -1);
+    size_t wide = 0, narrow = 0;
     for (int64_t a = 0; a < f_.attributes; ++a) {
       // a row costs about a vector operation for four columns, a list about one for each feature
       const int64_t features_of = stop_[a] - f_.rows[a];
       if (2 * features_of > stride_ / 4 && uses[a] * features_of > 4 * stride_) {
         row[a] = static_cast<int32_t>(attribute_.size());
         attribute_.push_back(static_cast<int32_t>(a));
+        wide += static_cast<size_t>(uses[a]);
+      } else {
+        narrow += static_cast<size_t>(uses[a] * features_of);
       }
     }
+    wide_rows_.reserve(wide);
+    singles_.reserve(narrow);
     wide_offsets_.assign(static_cast<size_t>(tokens) + 1, 0);
-    narrow_offsets_ = wide_offsets_;
+    single_offsets_ = wide_offsets_;
+    if (data.values) valued_offsets_ = wide_offsets_;
     for (int64_t t = 0; t < tokens; ++t) {
       for (int64_t e = data.token_offsets[t]; e < data.token_offsets[t + 1]; ++e) {
         const int32_t id = data.ids[e];
         if (id >= f_.attributes || f_.rows[id] == stop_[id]) continue;
-        if (row[id] >= 0)
+        if (!plain(e)) {
+          if (data.values[e] == 0.0) continue;
+          valued_ids_.push_back(id);
+          values_.push_back(data.values[e]);
+        } else if (row[id] >= 0) {
           wide_rows_.push_back(row[id]);
-        else
-          narrow_ids_.push_back(id);
+        } else {
+          for (int64_t k = f_.rows[id]; k < stop_[id]; ++k) singles_.push_back({static_cast<int32_t>(k), f_.column[k]});
+        }
       }
       wide_offsets_[t + 1] = static_cast<int64_t>(wide_rows_.size());
-      narrow_offsets_[t + 1] = static_cast<int64_t>(narrow_ids_.size());
+      single_offsets_[t + 1] = static_cast<int64_t>(singles_.size());
+      if (data.values) valued_offsets_[t + 1] = static_cast<int64_t>(values_.size());
     }
   }
 
   int64_t stride() const { return stride_; }
   int64_t size() const { return static_cast<int64_t>(attribute_.size()) * stride_; }  // doubles of all rows
-  int64_t stop(int64_t a) const { return stop_[a]; }  // end of an attribute's features below `width`: they come first
 
   // the rows of a token
   const int32_t* wide(int64_t token) const { return wide_rows_.data() + wide_offsets_[token]; }
   int64_t wide_count(int64_t token) const { return wide_offsets_[token + 1] - wide_offsets_[token]; }
-  // the attributes of all tokens that have lists
-  const int64_t* narrow_offsets() const { return narrow_offsets_.data(); }  // (N + 1,)
-  const std::vector<int32_t>& narrow_ids() const { return narrow_ids_; }
+
+  // use(feature, column, value) for the features of a token that are not in its rows. They are spread over megabytes, so
+  // they are asked for ahead: prefetch(feature).
+  template <class Use, class Prefetch>
+  void each_other(int64_t token, const Prefetch& prefetch, const Use& use) const {
+    const Single* const last = singles_.data() + single_offsets_[token + 1];
+    const int64_t ahead = static_cast<int64_t>(singles_.data() + singles_.size() - last) > kAhead ? kAhead : 0;
+    for (const Single* at = singles_.data() + single_offsets_[token]; at < last; ++at) {
+      prefetch(at[ahead].feature);
+      use(at->feature, at->column, 1.0);
+    }
+    if (valued_offsets_.empty()) return;
+    for (int64_t e = valued_offsets_[token]; e < valued_offsets_[token + 1]; ++e)
+      for (int64_t k = f_.rows[valued_ids_[e]]; k < stop_[valued_ids_[e]]; ++k) use(k, f_.column[k], values_[e]);
+  }
 
   // rows -> weights, for rows that took the weights' place
   void restore(const double* table, double* w) const {
@@ -168,6 +206,8 @@ class SplitFeatures {
   }
 
  private:
+  static constexpr int64_t kAhead = 16;
+
   // use(place in the rows, weight)
   template <class Use>
   void each(const Use& use) const {
@@ -178,10 +218,14 @@ class SplitFeatures {
 
   const FeatureRows f_;
   const int64_t stride_;
-  std::vector<int64_t> stop_;                           // (attributes,)
+  std::vector<int64_t> stop_;                           // (attributes,) end of their features below `width`: they come first
   std::vector<int32_t> attribute_;                      // (rows,)
-  std::vector<int64_t> wide_offsets_, narrow_offsets_;  // (N + 1,) entries of a token
-  std::vector<int32_t> wide_rows_, narrow_ids_;         // (entries,)
+  std::vector<int64_t> wide_offsets_, single_offsets_;  // (N + 1,) entries of a token
+  std::vector<int32_t> wide_rows_;
+  std::vector<Single> singles_;
+  std::vector<int64_t> valued_offsets_;  // (N + 1,), or empty: there are none
+  std::vector<int32_t> valued_ids_;      // (entries,)
+  std::vector<double> values_;           // (entries,)
 };
 
 // use(cell, weight, value) for the features of `length` tokens from `first` on whose columns are cells of a row: row t
@@ -219,13 +263,19 @@ inline void add_token_scores(const FeatureRows& f, const DataView& data, const S
   const auto all = [](int64_t) { return false; };
   if (!split || !w.rows)
     return each_token_feature(f, data.token_offsets, data.ids, data.values, first, length, rows, stride, all, add);
+  const double* const plain = w.plain + f.base;
   for (int64_t t = 0; t < length; ++t) {
     double* row = rows + t * stride;
     kernels().sum_rows(w.rows, split->stride(), split->wide(first + t), split->wide_count(first + t), row);
     if (w.scale != 1.0)
       for (int64_t y = 0; y < width; ++y) row[y] *= w.scale;
   }
-  each_token_feature(f, split->narrow_offsets(), split->narrow_ids().data(), nullptr, first, length, rows, stride, all, add);
+  for (int64_t t = 0; t < length; ++t) {
+    double* row = rows + t * stride;
+    split->each_other(
+        first + t, [plain](int64_t k) { prefetch(plain + k); },
+        [&](int64_t k, int64_t column, double value) { row[column] += w.scale * value * plain[k]; });
+  }
 }
 
 // out += factor times the expectations (length, stride) of the tokens from `first` on; tokens t with skip(t) expect
@@ -238,13 +288,17 @@ void add_token_expectations(const FeatureRows& f, const DataView& data, const Sp
   if (!split || !out.rows)
     return each_token_feature(f, data.token_offsets, data.ids, data.values, first, length, rows, stride, skip, add);
   buffer.assign(static_cast<size_t>(split->stride()), 0.0);  // rows of a table end in zeros
+  double* const plain = out.plain + f.base;
   for (int64_t t = 0; t < length; ++t) {
     if (skip(t)) continue;
-    std::copy_n(rows + t * stride, width, buffer.data());
+    const double* row = rows + t * stride;
+    std::copy_n(row, width, buffer.data());
     kernels().add_to_rows(out.rows, out.mask, split->stride(), split->wide(first + t), split->wide_count(first + t),
                           buffer.data(), factor);
+    split->each_other(
+        first + t, [plain](int64_t k) { prefetch(plain + k); },
+        [&](int64_t k, int64_t column, double value) { plain[k] += factor * value * row[column]; });
   }
-  each_token_feature(f, split->narrow_offsets(), split->narrow_ids().data(), nullptr, first, length, rows, stride, skip, add);
 }
 
 }  // namespace scansion

@@ -12,10 +12,8 @@
 #include <vector>
 
 #include "features.hpp"
-#include "parallel.hpp"
-#include "paths.hpp"
+#include "lattice.hpp"
 #include "pattern_automaton.hpp"
-#include "viterbi.hpp"
 
 namespace scansion {
 
@@ -404,8 +402,7 @@ class FlatScores : public FlatArrays {
           answer.counts = out->pairs;
         }
       }
-      double* block = work_.take(kernels().chain_workspace(length_, L));
-      kernels().chain_posteriors(view, m_.varying_starts ? nullptr : shared, block, out != nullptr, answer);
+      chain_posteriors(view, m_.varying_starts ? nullptr : shared, work_, out != nullptr, answer);
       if (out && !m_.varying_starts)
         for (int64_t i = 0; i < L; ++i)
           for (int64_t j = 0; j < L; ++j) out->pairs[i * L + j] += outer_[i * stride + j] * shared->weight[i * stride + j];
@@ -422,8 +419,7 @@ class FlatScores : public FlatArrays {
       answer.end = out->end;
       answer.by_length = out->by_length;
     }
-    double* block = work_.take(kernels().segment_workspace(view, m_.topology->view()));
-    kernels().segment_posteriors(view, m_.topology->view(), block, out != nullptr, answer);
+    segment_posteriors(view, m_.topology->view(), work_, out != nullptr, answer);
     return answer.log_partition;
   }
 
@@ -432,19 +428,15 @@ class FlatScores : public FlatArrays {
     Path path;
     if (m_.dense) {
       const ChainView view = chain_view(known ? known->allowed : nullptr);
-      double* block = work_.take(length_ * m_.labels + m_.labels);
-      if (!(kernels().chain_table(view, true, block, block + m_.labels) > kMinusInfinity)) return path;
       labels_.resize(static_cast<size_t>(length_));
-      best_chain_labels(view, block + m_.labels, labels_.data());
+      if (!best_labels(view, work_, labels_.data())) return path;
       for (int64_t t = 0; t < length_; ++t) path.push_back({t, t + 1, labels_[t]});
       return path;
     }
     const SegmentView view = segment_view(known ? known->runs : nullptr, known ? known->may_end : nullptr);
-    SegmentWork tables;
-    double* block = work_.take(kernels().segment_workspace(view, m_.topology->view()));
-    if (!fill_best_scores(kernels(), view, m_.topology->view(), block, tables, ranks_)) return path;
-    SegmentGraph graph(kernels(), view, m_.topology->view(), tables, ranks_.data());
-    return best_path(graph);
+    on_segments(view, m_.topology->view(), work_, ranks_, Table::kBest,
+                [&](auto& graph) { return best_path(graph, path); });
+    return path;
   }
 
   double score(const Path& path) {

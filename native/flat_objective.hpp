@@ -2,6 +2,7 @@
 // Sum-Difference algorithm.
 #pragma once
 
+#include "dense_loss.hpp"
 #include "flat_model.hpp"
 #include "objective.hpp"
 #include "trajectory.hpp"
@@ -24,6 +25,7 @@ class FlatProblem {
     std::vector<double> block;
     TransitionWeights weights;
     const TransitionWeights* transitions = nullptr;  // null: there are none
+    const double* pairs = nullptr;                   // (L, L) their logarithms
   };
 
   FlatProblem(const FlatModelView& given_model, const DataView& given_data, const FlatTargetView& given_target)
@@ -40,7 +42,7 @@ class FlatProblem {
 
   // made when first wanted
   const SplitFeatures* split() const {
-    if (!split_ && model.dense && !model.varying_starts && !data.values && model.parts[kStart].rows)
+    if (!split_ && model.dense && !model.varying_starts && model.parts[kStart].rows && SplitFeatures::serves(data))
       split_ = std::make_unique<SplitFeatures>(model.parts[kStart], model.labels, data);
     return split_.get();
   }
@@ -60,6 +62,7 @@ class FlatProblem {
     out.weights.transposed = out.block.data() + size;
     kernels().exponentiate_transition(pairs, L, out.weights);
     out.transitions = &out.weights;
+    out.pairs = pairs;
   }
 
   FlatSequence scores(const Shared& shared) const;
@@ -155,7 +158,8 @@ class FlatObjective : public Objective<FlatProblem> {
   }
 
   double log_loss(const double* w, double* gradient, int64_t threads) {
-    if (!variable_order_) return Objective::log_loss(w, gradient, threads);
+    if (!variable_order_) return DenseLoss::serves(problem_.model) ? dense_loss(w, gradient, threads)
+                                                                  : Objective::log_loss(w, gradient, threads);
     FlatProblem::Shared shared;
     problem_.share({w}, true, shared);
     // for sequences that the algorithm refuses
@@ -182,7 +186,37 @@ class FlatObjective : public Objective<FlatProblem> {
     return *variable_order_;
   }
 
+  // sequences that DenseLoss does not serve, or gives back, go one by one
+  double dense_loss(const double* w, double* gradient, int64_t threads) {
+    if (!dense_) dense_ = std::make_unique<DenseLoss>(problem_.model, problem_.data, problem_.target);
+    const SplitFeatures* split = problem_.split();
+    const WeightsView at = with_rows({w}, split);
+    FlatProblem::Shared shared;
+    problem_.share(at, true, shared);
+    struct Both {
+      DenseLoss::Chunk chunk;
+      Worker other;
+    };
+    const double loss = over_chunks(
+        split, threads, gradient,
+        [&] { return std::unique_ptr<Both>(new Both{{*dense_, shared.pairs, shared.weights}, {problem_, shared}}); },
+        [&](Both& k, int64_t begin, int64_t end, const WeightVector& out) {
+          double sum = 0.0;
+          k.chunk.clear();
+          for (int64_t b = begin; b < end; ++b) {
+            const double weight = dense_->serves(b) ? dense_->weight(b) : counts(b) ? problem_.weight(b) : 0.0;
+            if (!(weight > 0.0) || (dense_->serves(b) && k.chunk.add(b, at, split, out, sum))) continue;
+            sum += k.other.log_loss(problem_, b, weight, at, split, out);
+          }
+          k.chunk.finish(out.plain);
+          return sum;
+        });
+    dense_->subtract_observed(gradient);
+    return loss;
+  }
+
   std::unique_ptr<VariableOrder> variable_order_;
+  std::unique_ptr<DenseLoss> dense_;
 };
 
 }  // namespace scansion

@@ -3,6 +3,7 @@
 #include "kernels.hpp"
 
 #include "chain.hpp"
+#include "chain_entropy.hpp"
 #include "nested.hpp"
 #include "rows.hpp"
 #include "segment.hpp"
@@ -19,16 +20,15 @@ namespace scansion {
 namespace SCANSION_ISA {
 namespace {
 
-bool chain_posteriors(const ChainView& view, const TransitionWeights* fixed, double* work, bool backward,
+Sums chain_posteriors(const ChainView& view, const TransitionWeights* fixed, double* work, bool backward,
                       ChainAnswer& answer) {
-  if (chain_forward_backward(view, fixed, work, backward, answer)) return true;
-  chain_log_forward_backward(view, work, backward, answer);
-  return false;
+  if (chain_forward_backward(view, fixed, work, backward, answer)) return Sums::kLinear;
+  return chain_log_forward_backward(view, work, backward, answer) ? Sums::kLog : Sums::kLost;
 }
 
-double chain_table(const ChainView& view, bool best, double* row, double* table) {
-  if (!best) return chain_log_forward(view, row, table);
-  return chain_max_forward(view, row, table) ? 0.0 : -kInfinity;
+Filled chain_table(const ChainView& view, bool best, double* row, double* table) {
+  double log_z;
+  return best ? chain_max_forward(view, row, table) : chain_log_forward(view, row, table, log_z);
 }
 
 void plain_chain_row(const ChainView& view, int64_t t, double* row) { chain_row(view, t, view.labels, row); }
@@ -40,34 +40,40 @@ int64_t segment_workspace(const SegmentView& view, const TopologyView& net) {
   return additive_serves(view, net, {}) ? size + carve_additive(view, net, work, nullptr, more) : size;
 }
 
-bool segment_posteriors(const SegmentView& view, const TopologyView& net, double* block, bool backward,
+Sums segment_posteriors(const SegmentView& view, const TopologyView& net, double* block, bool backward,
                         SegmentAnswer& answer) {
   SegmentWork work;
   Scale log_z;
   const SegmentSink sink{view, net, work, answer};
   prepare_segment(view, net, block, work);
-  exponentiate_starts(work);
-  if (additive_serves(view, net, answer)) {
-    AdditiveWork more;
-    carve_additive(view, net, work, block + carve_segment_work(view, net, block, work), more);
-    AdditiveSweep sweep(view, net, work, more);
-    if (sweep.forward(log_z)) {
+  if (work.tame) {
+    exponentiate_starts(work);
+    if (additive_serves(view, net, answer)) {
+      AdditiveWork more;
+      carve_additive(view, net, work, block + carve_segment_work(view, net, block, work), more);
+      AdditiveSweep sweep(view, net, work, more);
+      if (sweep.forward(log_z)) {
+        answer.log_partition = value(log_z);
+        if (!backward || sweep.backward(log_z, sink)) return Sums::kLinear;
+        clear(view, net, answer);
+      }
+    }
+    if (segment_forward(view, net, work, log_z)) {
       answer.log_partition = value(log_z);
-      if (!backward || sweep.backward(log_z, sink)) return true;
+      if (!backward || segment_backward(view, net, work, log_z, sink)) return Sums::kLinear;
+      clear(view, net, answer);
+    }
+    if (work.tame) {
+      prepare_segment(view, net, block, work);
+      work.cache = nullptr;
+      const Filled filled = segment_log_forward(view, net, work, log_z);
+      answer.log_partition = filled == Filled::kNothing ? -kInfinity : value(log_z);
+      if (filled == Filled::kNothing || (filled == Filled::kFine && !backward)) return Sums::kLog;
+      if (filled == Filled::kFine && segment_log_backward(view, net, work, log_z, sink)) return Sums::kLog;
       clear(view, net, answer);
     }
   }
-  if (segment_forward(view, net, work, log_z)) {
-    answer.log_partition = value(log_z);
-    if (!backward) return true;
-    if (segment_backward(view, net, work, log_z, sink)) return true;
-    clear(view, net, answer);
-  }
-  prepare_segment(view, net, block, work);
-  work.cache = nullptr;
-  answer.log_partition = segment_log_forward(view, net, work, log_z);
-  if (backward && answer.log_partition > -kInfinity) segment_log_backward(view, net, work, log_z, sink);
-  return false;
+  return Sums::kLost;
 }
 
 // for sweeps that need no second look at the rows
@@ -76,7 +82,7 @@ void segment_prepare(const SegmentView& view, const TopologyView& net, double* b
   work.cache = nullptr;
 }
 
-double segment_table(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work) {
+Filled segment_table(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work) {
   segment_prepare(view, net, block, work);
   Scale log_z;
   return segment_log_forward(view, net, work, log_z);
@@ -167,6 +173,7 @@ constexpr Kernels table = {
     chain_posteriors,
     chain_table,
     plain_chain_row,
+    chain_entropy,
     segment_workspace,
     segment_posteriors,
     segment_prepare,
@@ -182,6 +189,7 @@ constexpr Kernels table = {
     add_to_rows,
     mix_rows,
     add_scaled,
+    array_max,
     dot,
     subtract,
     exp_array,

@@ -12,19 +12,23 @@ struct Kernels {
   void (*exponentiate_transition)(const double* scores, int64_t labels, TransitionWeights& out);
   // doubles of scratch that the chain functions need
   int64_t (*chain_workspace)(int64_t length, int64_t labels);
-  // log Z and, with backward, the answer's arrays; false: the log-space kernel had to take over
-  bool (*chain_posteriors)(const ChainView& view, const TransitionWeights* fixed, double* work, bool backward,
+  // log Z and, with backward, the answer's arrays; kLost: nothing was added to counts and outer products
+  Sums (*chain_posteriors)(const ChainView& view, const TransitionWeights* fixed, double* work, bool backward,
                            ChainAnswer& answer);
-  // table (T, L) of forward logarithms, or (best) of best scores, rows shifted to maximum 0; -inf: impossible
-  double (*chain_table)(const ChainView& view, bool best, double* row, double* table);
+  // table (T, L) of forward logarithms, or (best) of best scores, rows shifted to maximum 0
+  Filled (*chain_table)(const ChainView& view, bool best, double* row, double* table);
   void (*chain_row)(const ChainView& view, int64_t t, double* row);
+  // logs (L, padded L): logarithms of the weights, 0 where one is 0; false: another way must be gone
+  bool (*chain_entropy)(const ChainView& view, const TransitionWeights& weights, const double* logs, double* work,
+                        double& out);
 
   int64_t (*segment_workspace)(const SegmentView& view, const TopologyView& net);
-  bool (*segment_posteriors)(const SegmentView& view, const TopologyView& net, double* block, bool backward,
+  // kLost: the answer's arrays are as they came, zero
+  Sums (*segment_posteriors)(const SegmentView& view, const TopologyView& net, double* block, bool backward,
                              SegmentAnswer& answer);
   void (*segment_prepare)(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work);
-  // prepares, then fills work.a with forward logarithms relative to work.a_scale; -inf: nothing is possible
-  double (*segment_table)(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work);
+  // prepares, then fills work.a with forward logarithms relative to work.a_scale
+  Filled (*segment_table)(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work);
   // scores of all segments that end at v into work.rows; returns whether rows go by key, not by extent class
   bool (*segment_end_rows)(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v);
   // one run of a nested lattice: before, after and ends; rest, ahead and expectations; false: use log space
@@ -45,6 +49,7 @@ struct Kernels {
   void (*mix_rows)(const double* table, int64_t stride, const double* weight, int64_t n, double* out);
   // out (n,) += factor * x
   void (*add_scaled)(double* out, const double* x, double factor, int64_t n);
+  double (*most)(const double* x, int64_t n);  // the greatest, -inf of none
   double (*dot)(const double* a, const double* b, int64_t n);
   void (*subtract)(const double* a, const double* b, int64_t n, double* out);  // out (n,) = a - b
   void (*exp_array)(const double* x, int64_t n, double* out);

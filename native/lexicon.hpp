@@ -60,17 +60,19 @@ struct Lexicon {
 };
 
 // log of the summed exponentials of the ways' totals; minus infinity if none is possible
-inline double log_sum(const std::vector<Way>& ways) {
-  const Way* best = best_way(ways);
-  if (!best) return kMinusInfinity;
+template <class Number>
+Number log_sum(const std::vector<WayTo<Number>>& ways) {
+  const WayTo<Number>* best = best_way(ways);
+  if (!best) return Number(kMinusInfinity);
   double sum = 0.0;
-  for (const Way& way : ways) sum += std::exp(way.total - best->total);
-  return best->total + std::log(sum);
+  for (const WayTo<Number>& way : ways) sum += std::exp(gap(way.total, best->total));
+  return best->total + Number(std::log(sum));
 }
 
 // out (words,) = log P(trajectory); merge: neighbouring equal labels are one place. No trajectory is empty, T >= 1.
 template <class Graph>
 void score_lexicon(Graph& graph, bool merge, int64_t labels, const Lexicon& lexicon, double* out) {
+  using Number = typename Graph::Number;
   const int64_t T = graph.length(), S = graph.states(), N = lexicon.size(), ring = graph.reach() + 1;
   // states by label, and the cells of each prefix: one for each state of its label
   std::vector<int64_t> group(static_cast<size_t>(S), 0), members(static_cast<size_t>(labels), 0);
@@ -84,8 +86,9 @@ void score_lexicon(Graph& graph, bool merge, int64_t labels, const Lexicon& lexi
   }
   std::vector<double> table(static_cast<size_t>(ring * first[N]), kMinusInfinity);
   table[0] = 0.0;
-  std::vector<Way> ways;
-  std::vector<std::vector<Way>> by_source(static_cast<size_t>(labels + 1));  // ways by the label before them, plus one
+  std::vector<WayTo<Number>> ways;
+  // ways by the label before them, plus one; what they add to a prefix, and where it stands
+  std::vector<std::vector<std::pair<double, int64_t>>> by_source(static_cast<size_t>(labels + 1));
   for (int64_t v = 1; v <= T; ++v) {
     double* row = table.data() + (v % ring) * first[N];
     std::fill_n(row, first[N], kMinusInfinity);
@@ -94,15 +97,15 @@ void score_lexicon(Graph& graph, bool merge, int64_t labels, const Lexicon& lexi
       const int32_t y = graph.label(p);
       if (y < 0 || prefixes[y].empty()) continue;
       graph.incoming(v, p, ways);
-      const double norm = log_sum(ways);
-      if (!(norm > kMinusInfinity)) continue;
-      for (std::vector<Way>& some : by_source) some.clear();
-      for (const Way& way : ways)
-        if (way.total > kMinusInfinity)
-          by_source[way.from == 0 ? 0 : graph.label(way.source) + 1].push_back(way);
+      const Number norm = log_sum(ways);
+      if (!possible(norm)) continue;
+      for (auto& some : by_source) some.clear();
+      for (const auto& way : ways)
+        if (possible(way.total))
+          by_source[way.from == 0 ? 0 : graph.label(way.source) + 1].push_back(
+              {gap(way.total, norm), (way.from % ring) * first[N] + (way.from == 0 ? 0 : group[way.source])});
       const auto each = [&](int64_t q, int32_t from, const auto& use) {  // ways to y from cells of prefix q
-        for (const Way& way : by_source[from + 1])
-          use(way.total - norm + table[(way.from % ring) * first[N] + first[q] + (q == 0 ? 0 : group[way.source])]);
+        for (const auto& [weight, cell] : by_source[from + 1]) use(weight + table[cell + first[q]]);
       };
       for (const int64_t q : prefixes[y]) {
         if (lexicon.depth[q] > v) break;
@@ -121,13 +124,13 @@ void score_lexicon(Graph& graph, bool merge, int64_t labels, const Lexicon& lexi
     }
   }
   graph.finals(ways);
-  const double norm = log_sum(ways);
+  const Number norm = log_sum(ways);
   for (size_t i = 0; i < lexicon.word.size(); ++i) {
     const int64_t q = lexicon.word[i];
     out[i] = kMinusInfinity;
-    for (const Way& way : ways)
-      if (q > 0 && way.total > kMinusInfinity && graph.label(way.source) == lexicon.label[q])
-        out[i] = log_add(out[i], way.total - norm + table[(T % ring) * first[N] + first[q] + group[way.source]]);
+    for (const auto& way : ways)
+      if (q > 0 && possible(way.total) && graph.label(way.source) == lexicon.label[q])
+        out[i] = log_add(out[i], gap(way.total, norm) + table[(T % ring) * first[N] + first[q] + group[way.source]]);
   }
 }
 

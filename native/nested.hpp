@@ -171,8 +171,13 @@ struct NestedSum {
   const NestedRun& r;
   int64_t count = 0, top = kDeadRow, least = INT64_MAX;  // largest exponent, least one of a product
   int64_t bottom = INT64_MAX;                            // least exponent
+  int64_t deepest = INT64_MAX;                           // least exponent of a child
 
-  void add(const double* row, int64_t exponent, int64_t low, int64_t cell) {
+  // row * 2^before times the child at this cell
+  void add(const double* row, int64_t before, int64_t low, int64_t cell) {
+    const int64_t child = r.child_exponent[cell], exponent = before + child;
+    low += r.child_low[cell];
+    deepest = child < deepest ? child : deepest;
     r.terms[count++] = {row, r.child + cell * r.stride, exponent};
     top = exponent > top ? exponent : top;
     bottom = exponent < bottom ? exponent : bottom;
@@ -188,6 +193,8 @@ struct NestedSum {
         if (r.terms[i].exponent - top >= -1000) r.terms[kept++] = r.terms[i];
       count = kept;
     }
+    for (int64_t i = 0; deepest < kDeepest && i < count; ++i)
+      if (r.child_exponent[(r.terms[i].child - r.child) / r.stride] < kDeepest) return false;
     int64_t s = 0;
     for (; s + 4 * kLanes <= r.stride; s += 4 * kLanes) sum_terms_block<4>(r.terms, count, top, s, out);
     for (; s + 2 * kLanes <= r.stride; s += 2 * kLanes) sum_terms_block<2>(r.terms, count, top, s, out);
@@ -203,8 +210,8 @@ inline bool nested_children(const NestedRun& r, int64_t n) {
   for (int64_t m = 1; m <= furthest; ++m) {
     const int64_t t = j - m, cell = r.cells[t] + m - 1, before = r.before_k[n - m];
     if (before == kDeadRow || cell >= r.cells[t + 1]) continue;
-    const int64_t k = r.child_exponent[cell];
-    if (k != kDeadRow) sum.add(r.before + (n - m) * r.stride, before + k, r.before_low[n - m] + r.child_low[cell], cell);
+    if (r.child_exponent[cell] != kDeadRow)
+      sum.add(r.before + (n - m) * r.stride, before, r.before_low[n - m], cell);
   }
   return sum.finish(r.after + n * r.stride, r.after_k[n], r.after_low[n]);
 }
@@ -331,9 +338,9 @@ inline bool nested_ahead(const NestedRun& r, int64_t n) {
   if (furthest > r.longest - n) furthest = r.longest - n;
   NestedSum sum{r};
   for (int64_t m = 1; m <= furthest; ++m) {
-    const int64_t cell = r.cells[t] + m - 1, k = r.child_exponent[cell], rest = r.rest_k[n + m];
-    if (k != kDeadRow && rest != kDeadRow)
-      sum.add(r.rest + (n + m) * r.stride, rest + k, r.rest_low[n + m] + r.child_low[cell], cell);
+    const int64_t cell = r.cells[t] + m - 1, rest = r.rest_k[n + m];
+    if (r.child_exponent[cell] != kDeadRow && rest != kDeadRow)
+      sum.add(r.rest + (n + m) * r.stride, rest, r.rest_low[n + m], cell);
   }
   return sum.finish(r.ahead + n * r.stride, r.ahead_k[n], r.ahead_low[n]);
 }

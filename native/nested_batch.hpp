@@ -50,8 +50,7 @@ class NestedBatch {
   std::vector<int64_t> bounds;                 // (D,) longest segment of each level, 0: no bound
   std::vector<uint8_t> free;                   // (D,) levels whose persistence is a plain sum over time steps
   std::vector<const uint8_t*> children;        // (D - 1,) of (S_d, S_{d+1}): which states may lie in which
-  std::vector<NestedBatchLevel<const double>> scores;  // (D,) the root's is in root
-  const double* root = nullptr;                // (B, S_0)
+  std::vector<NestedBatchLevel<const double>> scores;  // (D,)
   std::vector<Known> known;                    // (D,)
 
   // once after the fields above are set
@@ -80,7 +79,6 @@ class NestedBatch {
       NestedLevel& level = v.levels[g];
       level.states = sizes[g];
       level.longest = bounds[g] ? std::min(bounds[g], v.length) : v.length;
-      if (g == 0) continue;
       const NestedBatchLevel<const double>& s = scores[g];
       level.inside = s.inside.at(first);
       level.inside_stride = s.inside.stride;
@@ -92,22 +90,23 @@ class NestedBatch {
       level.spans = s.spans.at(first);
       level.spans_stride = s.spans.stride / sizes[g];
       if (known[g].allowed) level.allowed = known[g].allowed + first * sizes[g];
+      if (g == 0) continue;
       v.transit[g] = {s.transit.at(first), s.transit.stride};
       v.init[g] = {s.init.at(first), s.init.stride};
       v.end[g] = {s.end.at(first), s.end.stride};
     }
     if (model_->levels() > D) v.set_steps(D, zeros_.data());
-    v.root = root + (sequences ? i * sizes[0] : 0);
     v.low = events_->low.data() + first;
     v.high = events_->high.data() + first;
     return v;
   }
 
-  template <bool best, class Use>
-  void with_graph(int64_t i, Workspace&, const Use& use) const {
-    const NestedView v = view(i);
-    NestedGraph<std::conditional_t<best, Highest, LogSum>> graph(*model_, v, levels());
-    use(graph);
+  template <Table table, class Use>
+  bool with_graph(int64_t i, Workspace&, const Use& use) const {
+    if constexpr (table == Table::kBest)
+      return on_nested<Highest>(*model_, view(i), levels(), use);
+    else
+      return on_nested<LogSum>(*model_, view(i), levels(), use);
   }
 
   double score(int64_t i, const Configuration& configuration) const {

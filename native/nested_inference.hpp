@@ -1,5 +1,6 @@
 // Inside-outside of one nested sequence: blocks from the bottom up, then from the root down, run by run; each run in
-// scaled linear space (nested.hpp), or in log space (nested_log.hpp) where that gives up.
+// scaled linear space (nested.hpp), or in log space (nested_log.hpp) where that gives up. Where the digits of doubles do
+// not suffice, the sequence is done in exact numbers.
 //
 // What passes between blocks is log D(i, j) of the timed levels going up, and posteriors of their segments going down:
 // the outside weight of a segment, over Z, is its posterior over D. Memory: (cells of timed levels) x (states, twice, and
@@ -17,18 +18,21 @@ namespace scansion {
 // Persistence of the timed levels, and their cells.
 template <class Ring>
 void nested_prepare(const NestedModel& model, const NestedView& view, NestedTables<Ring>& tables) {
+  using Number = typename Ring::Number;
   tables.cells.resize(model.levels());
   tables.value.resize(model.levels());
-  std::vector<double> persistence;
+  std::vector<Number> persistence;
   for (const NestedBlock& block : model.blocks()) {
     tables.cells[block.bottom].fill(view, block.bottom, persistence);
     auto& value = tables.value[block.bottom];
     value.clear();
     value.reserve(persistence.size());
-    for (double x : persistence) value.push_back(Ring::of(x));
+    for (const Number& x : persistence) value.push_back(Ring::of(x));
   }
   tables.within.resize(model.blocks().size());
   for (size_t b = 0; b < model.blocks().size(); ++b) free_within(model, view, model.blocks()[b], tables.within[b]);
+  tables.tame = !std::is_same_v<Number, double> || levels_are_tame(model, view, tables.cells);
+  tables.watch(model.blocks().back().bottom);
 }
 
 // Weights of all segments of the timed levels. run(block, start, longest, parent) returns the run's ends, (N + 1,).
@@ -41,13 +45,40 @@ void nested_inside(const NestedModel& model, const NestedView& view, NestedTable
       for (int64_t t = 0; t < view.length; ++t) {
         auto* value = tables.value[d].data() + cells.first[t] * S;
         int64_t longest = cells.extent(t);
-        while (longest > 0 && !(Ring::score(value[(longest - 1) * S + p]) > kNothing)) --longest;
+        while (longest > 0 && !possible(Ring::score(value[(longest - 1) * S + p]))) --longest;
         if (longest == 0) continue;
         const auto* ends = run(b, t, longest, p);
         for (int64_t n = 1; n <= longest; ++n) value[(n - 1) * S + p] = Ring::times(value[(n - 1) * S + p], ends[n]);
       }
     }
+    tables.watch(d);
   }
+}
+
+// The same with runs in log space throughout, and then the root's: use(run's rows), which may keep them, for each of its
+// states that is possible. False: digits were lost.
+template <class Ring, class Use>
+bool nested_log_inside(const NestedModel& model, const NestedView& view, NestedTables<Ring>& tables,
+                       std::vector<NestedLogRun<Ring>>& runs, const Use& use) {
+  nested_prepare(model, view, tables);
+  if (std::is_same_v<typename Ring::Number, double> && !cliques_are_tame(model, view)) return false;
+  runs.clear();
+  for (const NestedBlock& block : model.blocks()) runs.emplace_back(model, view, block, tables);
+  const auto lost = [&] {
+    return !tables.tame || std::any_of(runs.begin(), runs.end(), [](const auto& run) { return run.lost(); });
+  };
+  if (lost()) return false;
+  NestedRows<Ring> rows;
+  nested_inside(model, view, tables, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
+    runs[b].forward(t, longest, p, rows);
+    return rows.whole_ends();
+  });
+  for (int64_t p = 0; p < model.size(0) && !lost(); ++p) {
+    if (!view.root(p).possible()) continue;
+    runs[0].forward(0, view.length, p, rows);
+    use(rows);
+  }
+  return !lost();
 }
 
 // Sums over time of one chunk of sequences, laid out like the tables of NestedRun.
@@ -68,6 +99,11 @@ struct NestedAnswer {
 struct NestedFixed {
   std::vector<NestedWeights> weights[5];
   std::vector<NestedTable> table[5];  // transit, init, end by the children's level; start, stop by level
+  bool tame() const {
+    return std::all_of(std::begin(weights), std::end(weights), [](const std::vector<NestedWeights>& kind) {
+      return std::all_of(kind.begin(), kind.end(), [](const NestedWeights& w) { return w.tame; });
+    });
+  }
 };
 
 inline void nested_tables(const NestedModel& model, const NestedView& view, bool fixed, NestedFixed& out) {
@@ -103,76 +139,65 @@ class NestedInference {
   // log Z and, with backward, every answer that is asked for
   void run(const NestedView& view, bool backward, NestedAnswer& answer) {
     view_ = &view;
-    escaped_ = false;
+    escaped_ = lost_ = exact_ready_ = false;
     kept_ = {-1, -1, -1};
     keep(backward);
     answer.log_partition = 0.0;
     answer.escaped = false;
     if (view.length == 0) return;
-    nested_tables(model_, view, false, own_);
-    nested_prepare(model_, view, tables_);
-    const std::vector<NestedBlock>& blocks = model_.blocks();
-    for (auto& c : children_) c.ready = false;
-    nested_inside(model_, view, tables_, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
-      return inside_ends(b, t, longest, p);
-    });
     const int64_t T = view.length, S = model_.size(0);
-    std::vector<double> root(static_cast<size_t>(S), kNothing);
+    std::vector<Exact> root(static_cast<size_t>(S), Exact(kMinusInfinity));
+    exact_ = !inside(root);
+    if (exact_) {
+      escaped_ = true;
+      root.assign(root.size(), Exact(kMinusInfinity));
+      nested_log_inside(model_, view, exact_tables_, exact_runs_,
+                        [&](NestedRows<LogSum<Exact>>& rows) { root[rows.parent] = rows.total(view); });
+      exact_ready_ = true;
+    }
+    const Exact log_z = LogSum<Exact>::sum(root.data(), root.size());
+    answer.log_partition = log_z.value();
+    answer.escaped = escaped_;
+    if (!backward || !log_z.possible()) return;
+    const std::vector<NestedBlock>& blocks = model_.blocks();
+    open(answer);
     for (int64_t p = 0; p < S; ++p) {
-      if (!(view.root[p] > kNothing)) continue;
-      root[p] = view.root[p] + inside_ends(0, 0, T, p)[T];
+      const double q = std::exp(gap(root[p], log_z));
+      for (int64_t t = 0; answer.labels[0] && t < T; ++t) answer.labels[0][t * S + p] = q;
+      if (!(q > 0.0)) continue;
+      open_stacks(0, p);
+      outside(0, 0, T, p, [&](int64_t n) { return n == T ? q : 0.0; }, answer);
+      close_stacks(0, p);
     }
-    answer.log_partition = LogSum::sum(root.data(), root.size());
-    if (backward && answer.log_partition > kNothing) {
-      open(answer);
-      for (int64_t p = 0; p < S; ++p) {
-        const double q = std::exp(root[p] - answer.log_partition);
-        for (int64_t t = 0; answer.labels[0] && t < T; ++t) answer.labels[0][t * S + p] = q;
-        if (!(q > 0.0)) continue;
-        open_stacks(0, p);
-        outside(0, 0, T, p, [&](int64_t n) { return n == T ? q : 0.0; }, answer);
-        close_stacks(0, p);
-      }
-      if (answer.boundaries[0]) answer.boundaries[0][T - 1] = 1.0;
-      for (size_t b = 1; b < blocks.size(); ++b) {
-        const int64_t d = blocks[b].top, Sd = model_.size(d);
-        const NestedCells& cells = tables_.cells[d];
-        for (int64_t p = 0; p < Sd; ++p) {
-          open_stacks(b, p);
-          for (int64_t t = 0; t < T; ++t) {
-            const double* q = posterior_[d].data() + cells.first[t] * Sd;
-            int64_t longest = cells.extent(t);
-            while (longest > 0 && !(q[(longest - 1) * Sd + p] > 0.0)) --longest;
-            if (longest == 0) continue;
-            outside(b, t, longest, p, [&](int64_t n) { return q[(n - 1) * Sd + p]; }, answer);
-          }
-          close_stacks(b, p);
+    if (answer.boundaries[0]) answer.boundaries[0][T - 1] = 1.0;
+    for (size_t b = 1; b < blocks.size(); ++b) {
+      const int64_t d = blocks[b].top, Sd = model_.size(d);
+      for (int64_t p = 0; p < Sd; ++p) {
+        open_stacks(b, p);
+        for (int64_t t = 0; t < T; ++t) {
+          const double* q = posterior_[d].data() + cells(d).first[t] * Sd;
+          int64_t longest = cells(d).extent(t);
+          while (longest > 0 && !(q[(longest - 1) * Sd + p] > 0.0)) --longest;
+          if (longest == 0) continue;
+          outside(b, t, longest, p, [&](int64_t n) { return q[(n - 1) * Sd + p]; }, answer);
         }
+        close_stacks(b, p);
       }
-      close(answer);
     }
+    close(answer);
     answer.escaped = escaped_;
   }
 
   // positions of the sequence that some configuration can cover
   int64_t furthest(const NestedView& view) {
-    NestedTables<LogSum> tables;
-    nested_prepare(model_, view, tables);
-    std::vector<NestedLogRun<LogSum>> runs;
-    for (const NestedBlock& block : model_.blocks()) runs.emplace_back(model_, view, block, tables);
-    NestedRows<LogSum> rows;
-    nested_inside(model_, view, tables, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
-      runs[b].forward(t, longest, p, rows);
-      return rows.whole_ends();
-    });
+    NestedTables<Highest<Exact>> tables;
+    std::vector<NestedLogRun<Highest<Exact>>> runs;
     int64_t best = 0;
-    for (int64_t p = 0; p < model_.size(0); ++p) {
-      if (!(view.root[p] > kNothing)) continue;
-      runs[0].forward(0, view.length, p, rows);
-      const int64_t W = model_.blocks()[0].stacks[p].width;
+    nested_log_inside(model_, view, tables, runs, [&](NestedRows<Highest<Exact>>& rows) {
+      const int64_t W = model_.blocks()[0].stacks[rows.parent].width;
       for (int64_t i = 0; i < static_cast<int64_t>(rows.after.size()); ++i)
-        if (rows.after[i] > kNothing) best = std::max(best, i / W);
-    }
+        if (possible(rows.after[i])) best = std::max(best, i / W);
+    });
     return best;
   }
 
@@ -183,6 +208,38 @@ class NestedInference {
     std::vector<double> weight;          // by parent (cells, stride)
     std::vector<int64_t> exponent, low;  // by parent (cells,)
   };
+
+  const NestedCells& cells(int64_t g) const { return (exact_ ? exact_tables_.cells : tables_.cells)[g]; }
+
+  // Inside, in doubles, and the weight of everything under each state of the root. False: digits would be lost.
+  bool inside(std::vector<Exact>& root) {
+    const NestedView& view = *view_;
+    nested_tables(model_, view, false, own_);
+    nested_prepare(model_, view, tables_);
+    if (!tables_.tame || !fixed_.tame() || !own_.tame()) return false;
+    for (auto& c : children_) c.ready = false;
+    nested_inside(model_, view, tables_, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
+      if (!lost_) return inside_ends(b, t, longest, p);
+      log_ends_.assign(static_cast<size_t>(longest + 1), kMinusInfinity);
+      return static_cast<const double*>(log_ends_.data());
+    });
+    for (int64_t p = 0; p < model_.size(0) && tables_.tame && !lost_; ++p) {
+      const Exact own = view.root(p);
+      if (!own.possible()) continue;
+      if (forward(0, 0, view.length, p))
+        root[p] = own + Exact(std::log(run_.ends[view.length])) + powers_of_two(run_.ends_k[view.length]);
+      else
+        root[p] = log_rows_.total(view);
+    }
+    return tables_.tame && !lost_;
+  }
+
+  // log 2^k
+  static Exact powers_of_two(int64_t k) {
+    constexpr double ln2 = 0.693147180559945309417, rest = 2.3190468138462996e-17;
+    const double n = static_cast<double>(k), most = n * ln2;
+    return Exact(most) + Exact(std::fma(n, ln2, -most) + n * rest);
+  }
 
   const NestedTable& table(int kind, int64_t g) const {
     const NestedTable& own = own_.table[kind][g];
@@ -303,8 +360,8 @@ class NestedInference {
     if (static_cast<int64_t>(v.size()) < size) v.resize(static_cast<size_t>(size));
   }
 
-  NestedLogOutside log_run(int64_t b) const {
-    return NestedLogOutside(model_, *view_, model_.blocks()[b], tables_);
+  NestedOutside<double> log_run(int64_t b) const {
+    return NestedOutside<double>(model_, *view_, model_.blocks()[b], tables_);
   }
 
   // A run of the inside that is there when the outside needs it: rows 0..N of before and after, and its ends.
@@ -375,17 +432,20 @@ class NestedInference {
     }
     if (kept) kept->longest = -1;
     escaped_ = true;
-    NestedLogOutside log = log_run(b);
+    NestedOutside<double> log = log_run(b);
     log.forward(start, longest, parent, log_rows_);
+    lost_ = lost_ || log.lost();
     return false;
   }
 
-  // Posteriors of the children of one parent state, by stack: zeros, and into those of the segments.
+  // Posteriors of the children of one parent state, by stack: zeros, and into those of the segments. Exact runs need none.
   void open_stacks(int64_t b, int64_t parent) {
+    if (exact_) return;
     const NestedBlock& block = model_.blocks()[b];
     stacks_.assign(static_cast<size_t>(tables_.cells[block.bottom].count() * block.stacks[parent].stride), 0.0);
   }
   void close_stacks(int64_t b, int64_t parent) {
+    if (exact_ || !children_[b].ready) return;
     const NestedBlock& block = model_.blocks()[b];
     const NestedStacks& s = block.stacks[parent];
     const int64_t cells = tables_.cells[block.bottom].count(), S = model_.size(block.bottom);
@@ -399,7 +459,7 @@ class NestedInference {
   template <class Posterior>
   void outside(int64_t b, int64_t start, int64_t longest, int64_t parent, const Posterior& posterior, NestedAnswer& answer) {
     const NestedBlock& block = model_.blocks()[b];
-    const bool linear = forward(b, start, longest, parent);
+    const bool linear = !exact_ && forward(b, start, longest, parent);
     const int64_t L = block.depth();
     sink_.segments = posterior_[block.bottom].data();
     sink_.starts.assign(L + 1, nullptr);
@@ -433,9 +493,16 @@ class NestedInference {
       if (kernels().nested_backward(run_)) return;
     }
     escaped_ = true;
-    NestedLogOutside log = log_run(b);
-    log.forward(start, longest, parent, log_rows_);
-    log.backward(log_rows_, posterior, sink_);
+    if (!exact_) {
+      NestedOutside<double> log = log_run(b);
+      log.forward(start, longest, parent, log_rows_);
+      if (!log.lost()) return log.backward(log_rows_, posterior, sink_);
+    }
+    if (!exact_ready_) nested_log_inside(model_, *view_, exact_tables_, exact_runs_, [](auto&) {});
+    exact_ready_ = true;
+    NestedOutside<Exact> exact(model_, *view_, block, exact_tables_);
+    exact.forward(start, longest, parent, exact_rows_);
+    exact.backward(exact_rows_, posterior, sink_);
   }
 
   // zeroed posteriors
@@ -443,7 +510,7 @@ class NestedInference {
     const int64_t T = view_->length;
     for (const NestedBlock& block : model_.blocks()) {
       const int64_t e = block.bottom;
-      posterior_[e].assign(tables_.value[e].size(), 0.0);
+      posterior_[e].assign(static_cast<size_t>(cells(e).count() * model_.size(e)), 0.0);
       for (int64_t g = block.top + 1; g <= e; ++g) {
         starts_[g].assign(static_cast<size_t>(T * model_.size(g)), 0.0);
         stops_[g].assign(static_cast<size_t>(T * model_.size(g)), 0.0);
@@ -459,11 +526,11 @@ class NestedInference {
       double *starts = starts_[g].data(), *stops = stops_[g].data();
       bool single = false;
       if (!model_.free(g)) {
-        const NestedCells& cells = tables_.cells[g];
-        single = cells.longest <= 1;
+        const NestedCells& spans = cells(g);
+        single = spans.longest <= 1;
         for (int64_t t = 0; t < T; ++t)
-          for (int64_t m = 1; m <= cells.extent(t); ++m) {
-            const double* q = posterior_[g].data() + (cells.first[t] + m - 1) * S;
+          for (int64_t m = 1; m <= spans.extent(t); ++m) {
+            const double* q = posterior_[g].data() + (spans.first[t] + m - 1) * S;
             for (int64_t s = 0; s < S; ++s) {
               starts[t * S + s] += q[s];
               stops[(t + m - 1) * S + s] += q[s];
@@ -493,12 +560,15 @@ class NestedInference {
   const NestedFixed& fixed_;
   const NestedView* view_ = nullptr;
   NestedFixed own_;
-  NestedTables<LogSum> tables_;
+  NestedTables<LogSum<double>> tables_;
+  NestedTables<LogSum<Exact>> exact_tables_;
+  std::vector<NestedLogRun<LogSum<Exact>>> exact_runs_;
   std::vector<Children> children_;
   std::vector<std::vector<double>> posterior_, starts_, stops_;
   NestedRun run_;
   NestedSink sink_;
-  NestedRows<LogSum> log_rows_;
+  NestedRows<LogSum<double>> log_rows_;
+  NestedRows<LogSum<Exact>> exact_rows_;
   std::vector<int64_t> states_;
   std::vector<NestedTable> layer_tables_[5];
   std::vector<double> rows_[4], ends_, log_ends_, outside_, layer_rows_[5], row_, stacks_;
@@ -510,7 +580,10 @@ class NestedInference {
   std::unique_ptr<double[]> kept_rows_;          // (kMostKept,)
   std::unique_ptr<int64_t[]> kept_exponents_;    // (kMostKept,)
   int64_t room_ = 0;                             // of kMostKept
-  bool escaped_ = false;
+  bool escaped_ = false;                         // some run did not stay in linear space
+  bool lost_ = false;                            // doubles had not the digits
+  bool exact_ = false;                           // so that the sequence is done in exact numbers
+  bool exact_ready_ = false;                     // exact_tables_ are filled
 };
 
 }  // namespace scansion

@@ -1,123 +1,122 @@
 // The runs of nested.hpp in log space, for any sum: log-sum-exp (where scaling gives up; samples), max (the best
-// configuration) and log-sum-exp with entropies. And the outside run, log-sum-exp only.
+// configuration) and log-sum-exp with entropies; in doubles or in exact numbers. And posteriors out of a run.
 #pragma once
+
+#include <type_traits>
 
 #include "nested_model.hpp"
 
 namespace scansion {
 
-constexpr double kNothing = -std::numeric_limits<double>::infinity();
+// ---- sums of terms ----
+//
+// sum_rows adds up the rows of a table (rows, columns), column by column; the table is overwritten.
 
-// Rows are kept near zero: what they are relative to, their base, is a whole number, so that bases add up without loss
-// however long the sequence is.
-inline double base_of(double top) { return top > kNothing ? std::nearbyint(top) : 0.0; }
-
-// Sums of terms. sum_rows adds up the rows of a table (rows, columns), column by column; the table is overwritten.
+template <class N>
 struct LogSum {
-  using Value = double;
-  static Value of(double score) { return score; }
-  static double score(Value v) { return v; }
-  static Value times(Value a, Value b) { return a + b; }
-  static void shift(Value& v, double by) { v += by; }
+  using Number = N;
+  using Value = N;
+  static Value of(const Number& score) { return score; }
+  static const Number& score(const Value& v) { return v; }
+  static Value times(const Value& a, const Value& b) { return a + b; }
+  static void shift(Value& v, double by) { v += Number(by); }
   static Value sum(const Value* x, size_t n) {
-    double top = kNothing, total = 0.0;
-    for (size_t i = 0; i < n; ++i) top = x[i] > top ? x[i] : top;
-    if (!(top > kNothing)) return kNothing;
-    for (size_t i = 0; i < n; ++i) total += std::exp(x[i] - top);
-    return top + std::log(total);
+    Number top(kMinusInfinity);
+    for (size_t i = 0; i < n; ++i) top = top < x[i] ? x[i] : top;
+    if (!possible(top)) return top;
+    double total = 0.0;
+    for (size_t i = 0; i < n; ++i) total += std::exp(gap(x[i], top));
+    return top + Number(std::log(total));
   }
-  // the columns' greatest terms into out, and in place of each term its weight beside the greatest
-  static void weigh(double* x, int64_t rows, int64_t columns, double* out) {
-    std::fill(out, out + columns, kNothing);
+  // the columns' greatest terms into out, and into weight each term's beside the greatest
+  static void weigh(const Number* x, int64_t rows, int64_t columns, double* weight, Number* out) {
+    std::fill(out, out + columns, Number(kMinusInfinity));
     for (int64_t i = 0; i < rows; ++i)
-      for (int64_t c = 0; c < columns; ++c) out[c] = x[i * columns + c] > out[c] ? x[i * columns + c] : out[c];
+      for (int64_t c = 0; c < columns; ++c) out[c] = out[c] < x[i * columns + c] ? x[i * columns + c] : out[c];
     for (int64_t i = 0; i < rows; ++i)
-      for (int64_t c = 0; c < columns; ++c) x[i * columns + c] -= out[c] > kNothing ? out[c] : 0.0;
-    kernels().exp_array(x, rows * columns, x);
+      for (int64_t c = 0; c < columns; ++c)
+        weight[i * columns + c] = possible(out[c]) ? gap(x[i * columns + c], out[c]) : kMinusInfinity;
+    kernels().exp_array(weight, rows * columns, weight);
   }
-  static void sum_rows(Value* x, int64_t rows, int64_t columns, Value* out) {
+  static void sum_rows(const Value* x, int64_t rows, int64_t columns, Value* out, std::vector<double>& weight) {
     if (rows == 1) {
       std::copy(x, x + columns, out);
       return;
     }
-    weigh(x, rows, columns, out);
+    weight.resize(static_cast<size_t>(rows * columns));
+    weigh(x, rows, columns, weight.data(), out);
     for (int64_t i = 1; i < rows; ++i)
-      for (int64_t c = 0; c < columns; ++c) x[c] += x[i * columns + c];
+      for (int64_t c = 0; c < columns; ++c) weight[c] += weight[i * columns + c];
     for (int64_t c = 0; c < columns && rows > 0; ++c)
-      if (out[c] > kNothing) out[c] += std::log(x[c]);
+      if (possible(out[c])) out[c] += Number(std::log(weight[c]));
   }
 };
 
+template <class N>
 struct Highest {
-  using Value = double;
-  static Value of(double score) { return score; }
-  static double score(Value v) { return v; }
-  static Value times(Value a, Value b) { return a + b; }
-  static void shift(Value& v, double by) { v += by; }
+  using Number = N;
+  using Value = N;
+  static Value of(const Number& score) { return score; }
+  static const Number& score(const Value& v) { return v; }
+  static Value times(const Value& a, const Value& b) { return a + b; }
+  static void shift(Value& v, double by) { v += Number(by); }
   static Value sum(const Value* x, size_t n) {
-    double top = kNothing;
-    for (size_t i = 0; i < n; ++i) top = x[i] > top ? x[i] : top;
+    Number top(kMinusInfinity);
+    for (size_t i = 0; i < n; ++i) top = top < x[i] ? x[i] : top;
     return top;
   }
-  static void sum_rows(Value* x, int64_t rows, int64_t columns, Value* out) {
-    std::fill(out, out + columns, kNothing);
+  static void sum_rows(const Value* x, int64_t rows, int64_t columns, Value* out, std::vector<double>&) {
+    std::fill(out, out + columns, Number(kMinusInfinity));
     for (int64_t i = 0; i < rows; ++i)
-      for (int64_t c = 0; c < columns; ++c) out[c] = x[i * columns + c] > out[c] ? x[i * columns + c] : out[c];
+      for (int64_t c = 0; c < columns; ++c) out[c] = out[c] < x[i * columns + c] ? x[i * columns + c] : out[c];
   }
 };
 
 // Weight and entropy of a set of ways to go on: H = sum_i c_i (H_i - log c_i), c_i = w_i / sum w.
+template <class N>
 struct LogSumEntropy {
+  using Number = N;
   struct Value {
-    double log_weight = kNothing, entropy = 0.0;
+    Number log_weight = Number(kMinusInfinity);
+    double entropy = 0.0;
   };
-  static Value of(double score) { return {score, 0.0}; }
-  static double score(const Value& v) { return v.log_weight; }
+  static Value of(const Number& score) { return {score, 0.0}; }
+  static const Number& score(const Value& v) { return v.log_weight; }
   static Value times(const Value& a, const Value& b) { return {a.log_weight + b.log_weight, a.entropy + b.entropy}; }
-  static void shift(Value& v, double by) { v.log_weight += by; }
+  static void shift(Value& v, double by) { v.log_weight += Number(by); }
   static Value sum(const Value* x, size_t n) {
-    double top = kNothing, total = 0.0, h = 0.0;
-    for (size_t i = 0; i < n; ++i) top = x[i].log_weight > top ? x[i].log_weight : top;
-    if (!(top > kNothing)) return {};
-    for (size_t i = 0; i < n; ++i) total += std::exp(x[i].log_weight - top);
+    Number top(kMinusInfinity);
+    for (size_t i = 0; i < n; ++i) top = top < x[i].log_weight ? x[i].log_weight : top;
+    if (!possible(top)) return {};
+    double total = 0.0, h = 0.0;
+    for (size_t i = 0; i < n; ++i) total += std::exp(gap(x[i].log_weight, top));
     const double log_total = std::log(total);
     for (size_t i = 0; i < n; ++i) {
-      const double log_c = x[i].log_weight - top - log_total, c = std::exp(log_c);
+      const double log_c = gap(x[i].log_weight, top) - log_total, c = std::exp(log_c);
       if (c > 0.0) h += c * (x[i].entropy - log_c);
     }
-    return {top + log_total, h};
+    return {top + Number(log_total), h};
   }
-  static void sum_rows(Value* x, int64_t rows, int64_t columns, Value* out) {
-    std::vector<double> weight(static_cast<size_t>(rows * columns)), top(static_cast<size_t>(columns));
-    for (int64_t i = 0; i < rows * columns; ++i) weight[i] = x[i].log_weight;
-    LogSum::weigh(weight.data(), rows, columns, top.data());
-    for (int64_t c = 0; c < columns; ++c) out[c] = {0.0, 0.0};
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t c = 0; c < columns; ++c) {
+  static void sum_rows(const Value* x, int64_t rows, int64_t columns, Value* out, std::vector<double>& weight) {
+    std::vector<Number> score(static_cast<size_t>(rows * columns)), top(static_cast<size_t>(columns));
+    weight.resize(score.size());
+    for (size_t i = 0; i < score.size(); ++i) score[i] = x[i].log_weight;
+    LogSum<Number>::weigh(score.data(), rows, columns, weight.data(), top.data());
+    for (int64_t c = 0; c < columns; ++c) {
+      double total = 0.0, mean = 0.0;
+      for (int64_t i = 0; i < rows; ++i) {
         const double w = weight[i * columns + c];
         const Value& v = x[i * columns + c];
-        out[c].log_weight += w;
-        out[c].entropy += w > 0.0 ? w * (v.entropy + (top[c] - v.log_weight)) : 0.0;
+        total += w;
+        mean += w > 0.0 ? w * (v.entropy - gap(v.log_weight, top[c])) : 0.0;
       }
-    for (int64_t c = 0; c < columns; ++c) {
-      const double total = out[c].log_weight, log_total = std::log(total);
-      if (top[c] > kNothing)
-        out[c] = {top[c] + log_total, out[c].entropy / total + log_total};
-      else
-        out[c] = {};
+      out[c] = Value();
+      if (possible(top[c])) out[c] = {top[c] + Number(std::log(total)), mean / total + std::log(total)};
     }
   }
 };
 
-// Brings a row near zero; returns by how much.
-template <class Ring>
-double settle_row(typename Ring::Value* row, int64_t n) {
-  double top = kNothing;
-  for (int64_t c = 0; c < n; ++c) top = std::max(top, Ring::score(row[c]));
-  const double base = base_of(top);
-  for (int64_t c = 0; c < n; ++c) Ring::shift(row[c], -base);
-  return base;
-}
+// ---- runs ----
 
 // One run: rows n = 0..N of stacks, each relative to its base.
 template <class Ring>
@@ -126,16 +125,16 @@ struct NestedRows {
   int64_t start = 0, longest = 0, parent = 0;
   std::vector<Value> before, after, ends;          // (N + 1, width) twice, (N + 1,); ends has the base of after
   std::vector<double> before_base, after_base;     // (N + 1,)
-  Value end(int64_t n) const {
-    Value v = ends[n];
-    Ring::shift(v, after_base[n]);
-    return v;
-  }
   // ends with their bases, (N + 1,)
   const Value* whole_ends() {
     whole.resize(ends.size());
-    for (size_t n = 0; n < ends.size(); ++n) whole[n] = end(static_cast<int64_t>(n));
+    for (size_t n = 0; n < ends.size(); ++n)
+      whole[n] = Ring::times(ends[n], Ring::of(typename Ring::Number(after_base[n])));
     return whole.data();
+  }
+  // that of the whole sequence under a parent of the root's level, with the root's own scores
+  Exact total(const NestedView& view) const {
+    return view.root(parent) + Exact(Ring::score(ends[longest])) + Exact(after_base[longest]);
   }
   std::vector<Value> whole;
 };
@@ -143,37 +142,88 @@ struct NestedRows {
 // The levels of one sequence as a run needs them: persistence sums of timed levels, with all below them.
 template <class Ring>
 struct NestedTables {
-  using Value = typename Ring::Value;
-  std::vector<NestedCells> cells;          // by level, timed ones
-  std::vector<std::vector<Value>> value;   // (cells, S): weight of a segment with all inside it
-  std::vector<std::vector<double>> within;  // by block, those with free levels: (T, child_stride), scores of a stack's
+  using Number = typename Ring::Number;
+  std::vector<NestedCells> cells;                          // by level, timed ones
+  std::vector<std::vector<typename Ring::Value>> value;    // (cells, S): weight of a segment with all inside it
+  std::vector<std::vector<Number>> within;  // by block, those with free levels: (T, child_stride), scores of a stack's
                                             // free levels at a position
+  bool tame = true;  // the numbers hold all digits
+
+  // level g's values are no larger than what they will be added to
+  void watch(int64_t g) {
+    if constexpr (std::is_same_v<typename Ring::Value, double>)
+      tame = tame && kernels().most(value[g].data(), static_cast<int64_t>(value[g].size())) <= kFar;
+    else if constexpr (std::is_same_v<Number, double>)
+      for (const auto& v : value[g]) tame = tame && !(Ring::score(v) > kFar);
+  }
 };
 
-inline void free_within(const NestedModel& model, const NestedView& view, const NestedBlock& block,
-                        std::vector<double>& out) {
+template <class Number>
+void free_within(const NestedModel& model, const NestedView& view, const NestedBlock& block, std::vector<Number>& out) {
   out.clear();
   if (block.depth() == 1) return;
-  out.assign(static_cast<size_t>(view.length * block.child_stride), 0.0);
-  std::vector<double> layer, above;
+  out.assign(static_cast<size_t>(view.length * block.child_stride), Number(0.0));
+  std::vector<Number> layer, above;
   for (int64_t t = 0; t < view.length; ++t)
     for (const NestedStacks& s : block.stacks) {
-      above.assign(1, 0.0);
+      above.assign(1, Number(0.0));
       for (int64_t f = 1; f <= block.depth(); ++f) {
         layer.resize(s.state[f].size());
         const bool free = model.free(block.top + f);
         for (size_t c = 0; c < layer.size(); ++c)
-          layer[c] = above[s.above[f][c]] + (free ? view.levels[block.top + f].within(t, s.state[f][c]) : 0.0);
+          layer[c] =
+              above[s.above[f][c]] + Number(free ? view.levels[block.top + f].within(t, s.state[f][c]) : 0.0);
         layer.swap(above);
       }
       std::copy(above.begin(), above.end(), out.begin() + t * block.child_stride + s.offset);
     }
 }
 
+// Whether doubles can add the scores: none is so large that one which fell far behind could come back. Of the levels, and
+// of the cliques between them.
+inline double most_of(const double* x, int64_t n) { return x ? kernels().most(x, n) : kMinusInfinity; }
+// of rows (rows, size) that lie stride apart, or of the one row that all share (stride 0)
+inline double most_of(const double* x, int64_t rows, int64_t stride, int64_t size) {
+  if (!stride) rows = std::min<int64_t>(rows, 1);
+  if (stride == size) return most_of(x, rows * size);
+  double most = kMinusInfinity;
+  for (int64_t r = 0; r < rows; ++r) most = std::max(most, most_of(x ? x + r * stride : x, size));
+  return most;
+}
+
+inline bool levels_are_tame(const NestedModel& model, const NestedView& view, const std::vector<NestedCells>& cells) {
+  const int64_t T = view.length;
+  for (const NestedBlock& block : model.blocks())
+    for (int64_t g = block.top + 1; g <= block.bottom; ++g) {
+      const NestedLevel& v = view.levels[g];
+      const int64_t S = v.states;
+      const double longest = static_cast<double>(cells[block.bottom].longest);
+      if (!(most_of(v.start, T, v.start_stride, S) <= kTame && most_of(v.length, v.longest * S) <= kTame &&
+            most_of(v.stop, T, v.stop_stride, S) <= kTame && most_of(v.spans, T * v.spans_stride * S) <= kTame &&
+            most_of(v.inside, T, v.inside_stride, S) * longest <= kFar))
+        return false;
+    }
+  return true;  // the root's own scores are added in exact numbers
+}
+
+inline bool cliques_are_tame(const NestedModel& model, const NestedView& view) {
+  const auto tame = [](const NestedClique& c, int64_t rows, int64_t size) {
+    return most_of(c.scores, rows, c.stride, size) <= kTame;
+  };
+  const int64_t T = view.length;
+  for (int64_t g = 1; g < model.levels(); ++g) {
+    const int64_t S = model.size(g), P = model.size(g - 1);
+    if (!tame(view.transit[g], T - 1, P * S * S) || !tame(view.init[g], T, P * S) || !tame(view.end[g], T, P * S))
+      return false;
+  }
+  return true;
+}
+
 template <class Ring>
 class NestedLogRun {
  public:
   using Value = typename Ring::Value;
+  using Number = typename Ring::Number;
   NestedLogRun(const NestedModel& model, const NestedView& view, const NestedBlock& block, const NestedTables<Ring>& tables)
       : model_(model),
         view_(view),
@@ -181,19 +231,19 @@ class NestedLogRun {
         tables_(tables),
         free_(tables.within[&block - model.blocks().data()]) {}
 
+  bool lost() const { return lost_; }  // digits: what came out since is of no use
+
   void forward(int64_t start, int64_t longest, int64_t parent, NestedRows<Ring>& rows) {
     const NestedStacks& s = block_.stacks[parent];
     const int64_t L = block_.depth(), W = s.width;
     rows.start = start;
     rows.longest = longest;
     rows.parent = parent;
-    rows.before.assign(static_cast<size_t>((longest + 1) * W), Value(Ring::of(kNothing)));
-    rows.after.assign(static_cast<size_t>((longest + 1) * W), Value(Ring::of(kNothing)));
-    rows.ends.assign(static_cast<size_t>(longest + 1), Value(Ring::of(kNothing)));
+    rows.before.assign(static_cast<size_t>((longest + 1) * W), nothing());
+    rows.after.assign(static_cast<size_t>((longest + 1) * W), nothing());
+    rows.ends.assign(static_cast<size_t>(longest + 1), nothing());
     rows.before_base.assign(static_cast<size_t>(longest + 1), 0.0);
     rows.after_base.assign(static_cast<size_t>(longest + 1), 0.0);
-    up_.resize(L + 1);
-    down_.resize(L + 1);
     alive_.assign(static_cast<size_t>(longest + 1), 0);
     for (int64_t n = 0; n <= longest; ++n) {
       const int64_t j = start + n;
@@ -201,14 +251,15 @@ class NestedLogRun {
         if (!view_.may_end(j, block_.bottom) || !children(rows, n)) continue;
         up(rows, n);
         if (view_.may_end(j, block_.top)) rows.ends[n] = up_[0][0];
+        if (block_.top == 0 && n == longest) watch_end(Ring::score(rows.ends[n]));
       }
       if (n == longest) break;
       down(rows, n);
       for (int64_t c = 0; c < W; ++c) {
         rows.before[n * W + c] = down_[L][c];
-        if (Ring::score(down_[L][c]) > kNothing) alive_[n] = 1;
+        if (possible(Ring::score(down_[L][c]))) alive_[n] = 1;
       }
-      rows.before_base[n] = rows.after_base[n] + settle_row<Ring>(rows.before.data() + n * W, W);
+      rows.before_base[n] = rows.after_base[n] + settle(rows.before.data() + n * W, W);
     }
   }
 
@@ -219,9 +270,9 @@ class NestedLogRun {
     const std::vector<Value>& value = tables_.value[block_.bottom];
     const int64_t W = s.width, S = model_.size(block_.bottom), j = rows.start + n;
     const std::vector<int32_t>& state = s.state[block_.depth()];
-    within_.assign(static_cast<size_t>(W), 0.0);
+    within_.assign(static_cast<size_t>(W), Number(0.0));
     ways_.clear();
-    double base = kNothing;
+    double base = kMinusInfinity;
     for (int64_t m = 1; m <= std::min(n, cells.longest); ++m)
       if (alive_[n - m]) base = std::max(base, rows.before_base[n - m]);
     for (int64_t m = 1; m <= std::min(n, cells.longest); ++m) {
@@ -232,23 +283,23 @@ class NestedLogRun {
       const Value* before = rows.before.data() + (n - m) * W;
       const size_t at = ways_.size();
       ways_.resize(at + W);
-      const double by = rows.before_base[n - m] - base;
+      const Number by(rows.before_base[n - m] - base);
       for (int64_t c = 0; c < W; ++c)
         ways_[at + c] = Ring::times(Ring::times(before[c], child[state[c]]), Ring::of(within_[c] + by));
     }
     if (ways_.empty()) return false;
     Value* out = rows.after.data() + n * W;
-    Ring::sum_rows(ways_.data(), static_cast<int64_t>(ways_.size()) / W, W, out);
-    rows.after_base[n] = base + settle_row<Ring>(out, W);
+    Ring::sum_rows(ways_.data(), static_cast<int64_t>(ways_.size()) / W, W, out, weight_);
+    rows.after_base[n] = base + settle(out, W);
     for (int64_t c = 0; c < W; ++c)
-      if (Ring::score(out[c]) > kNothing) return true;
+      if (possible(Ring::score(out[c]))) return true;
     return false;
   }
 
   // within_ grows by the free levels' scores at t
   void add_within(const NestedStacks& s, int64_t t) {
     if (free_.empty()) return;
-    const double* row = free_.data() + t * block_.child_stride + s.offset;
+    const Number* row = free_.data() + t * block_.child_stride + s.offset;
     for (int64_t c = 0; c < s.width; ++c) within_[c] += row[c];
   }
 
@@ -265,9 +316,9 @@ class NestedLogRun {
       for (size_t a = 0; a < s.state[f].size(); ++a) {
         terms_.clear();
         for (int64_t c = s.first[f + 1][a]; c < s.first[f + 1][a + 1]; ++c)
-          terms_.push_back(Ring::times(up_[f + 1][c], Ring::of(end[s.state[f][a] * model_.size(g + 1) + s.state[f + 1][c]])));
+          terms_.push_back(times(up_[f + 1][c], end[s.state[f][a] * model_.size(g + 1) + s.state[f + 1][c]]));
         const Value sum = Ring::sum(terms_.data(), terms_.size());
-        up_[f][a] = f > 0 ? Ring::times(sum, Ring::of(view_.levels[g].at_stop(j - 1, s.state[f][a]))) : sum;
+        up_[f][a] = f > 0 ? times(sum, view_.levels[g].at_stop(j - 1, s.state[f][a])) : sum;
       }
     }
   }
@@ -277,7 +328,7 @@ class NestedLogRun {
     const NestedStacks& s = block_.stacks[rows.parent];
     const int64_t L = block_.depth(), j = rows.start + n;
     down_.resize(L + 1);
-    down_[0].assign(1, Value(Ring::of(n == 0 ? 0.0 : kNothing)));
+    down_[0].assign(1, Ring::of(Number(n == 0 ? 0.0 : kMinusInfinity)));
     for (int64_t f = 1; f <= L; ++f) {
       const int64_t g = block_.top + f, S = model_.size(g);
       const double* init = view_.init[g].at(j);
@@ -287,42 +338,72 @@ class NestedLogRun {
       for (size_t a = 0; a < s.state[f - 1].size(); ++a) {
         const int64_t p = s.state[f - 1][a], first = s.first[f][a], size = s.first[f][a + 1] - first;
         const int32_t* state = s.state[f].data() + first;
-        const bool begins = Ring::score(down_[f - 1][a]) > kNothing;
+        const bool begins = possible(Ring::score(down_[f - 1][a]));
         const bool dense = size > 0 && state[size - 1] - state[0] == size - 1;  // states side by side
         Value* out = down_[f].data() + first;
         const int64_t count = (begins ? 1 : 0) + (moves ? size : 0);
         terms_.resize(static_cast<size_t>(count * size));
         Value* row = terms_.data();
         if (begins) {
-          for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(down_[f - 1][a], Ring::of(init[p * S + state[c]]));
+          for (int64_t c = 0; c < size; ++c) row[c] = times(down_[f - 1][a], init[p * S + state[c]]);
           row += size;
         }
         for (int64_t k = 0; moves && k < size; ++k, row += size) {
           const double* scores = transit + (p * S + state[k]) * S;
           const Value left = up_[f][first + k];
           if (dense)
-            for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(left, Ring::of(scores[state[0] + c]));
+            for (int64_t c = 0; c < size; ++c) row[c] = times(left, scores[state[0] + c]);
           else
-            for (int64_t c = 0; c < size; ++c) row[c] = Ring::times(left, Ring::of(scores[state[c]]));
+            for (int64_t c = 0; c < size; ++c) row[c] = times(left, scores[state[c]]);
         }
-        Ring::sum_rows(terms_.data(), count, size, out);
+        Ring::sum_rows(terms_.data(), count, size, out, weight_);
         if (f == L) continue;
-        for (int64_t c = 0; c < size; ++c) out[c] = Ring::times(out[c], Ring::of(view_.levels[g].at_start(j, state[c])));
+        for (int64_t c = 0; c < size; ++c) out[c] = times(out[c], view_.levels[g].at_start(j, state[c]));
       }
     }
   }
 
  protected:
+  static Value nothing() { return Ring::of(Number(kMinusInfinity)); }
+  static Value times(const Value& v, double score) { return Ring::times(v, Ring::of(Number(score))); }
+
+  // Brings a row near zero; returns by how much: what rows are relative to, their base, is a whole number, so that bases
+  // add up without loss however long the sequence is. Exact numbers need no base.
+  double settle(Value* row, int64_t n) {
+    if constexpr (std::is_same_v<Number, double>) {
+      double top = kMinusInfinity;
+      for (int64_t c = 0; c < n; ++c) top = std::max(top, Ring::score(row[c]));
+      const double base = possible(top) ? std::nearbyint(top) : 0.0;
+      if (!(std::abs(base) <= kFar)) lost_ = true;
+      for (int64_t c = 0; c < n; ++c) {
+        Ring::shift(row[c], -base);
+        const double x = Ring::score(row[c]);
+        if (possible(x) && !(x >= -kFar)) lost_ = true;
+      }
+      return base;
+    }
+    return 0.0;
+  }
+
+  void watch_end(const Number& x) {
+    if constexpr (std::is_same_v<Number, double>)
+      if (possible(x) && !(std::abs(x) <= kFar)) lost_ = true;
+  }
+
   const NestedModel& model_;
   const NestedView& view_;
   const NestedBlock& block_;
   const NestedTables<Ring>& tables_;
-  const std::vector<double>& free_;
+  const std::vector<Number>& free_;
   std::vector<std::vector<Value>> up_, down_;
   std::vector<Value> ways_, terms_;
-  std::vector<double> within_;
+  std::vector<Number> within_;
+  std::vector<double> weight_;
   std::vector<uint8_t> alive_;
+  bool lost_ = false;
 };
+
+// ---- posteriors ----
 
 // Where the expectations of a block go, by layer (NestedRun).
 struct NestedSink {
@@ -331,159 +412,153 @@ struct NestedSink {
   std::vector<NestedExpect> transit, init, end;
 };
 
-class NestedLogOutside : public NestedLogRun<LogSum> {
- public:
-  using NestedLogRun<LogSum>::NestedLogRun;
+// Expectations out of a run: what is known of its end flows back to its start, as probabilities. Each sum of the run is
+// shared out among its terms, R(term) = exp(term - sum), and each share is the expectation of the score in that term:
+//   up_f(s) among E(s, u) up_{f+1}(s u),  down_f(s u) among A(s, v, u) up_f(s v) and I(s, u) down_{f-1}(s),
+//   after(j, s) among W(t, j, s) before(t, s).
+template <class Number>
+class NestedOutside : public NestedLogRun<LogSum<Number>> {
+  using Base = NestedLogRun<LogSum<Number>>;
+  using Base::alive_, Base::block_, Base::down_, Base::free_, Base::model_, Base::tables_, Base::up_, Base::view_;
+  using Base::within_;
 
-  // After forward: every expectation. posterior(n): that of the parent ending at n.
+ public:
+  using Base::Base;
+
+  // After forward. posterior(n): that of the parent ending at n.
   template <class Posterior>
-  void backward(const NestedRows<LogSum>& rows, const Posterior& posterior, const NestedSink& sink) {
+  void backward(const NestedRows<LogSum<Number>>& rows, const Posterior& posterior, const NestedSink& sink) {
     const NestedStacks& s = block_.stacks[rows.parent];
-    const NestedCells& cells = tables_.cells[block_.bottom];
-    const std::vector<double>& value = tables_.value[block_.bottom];
-    const int64_t L = block_.depth(), W = s.width, N = rows.longest, S = model_.size(block_.bottom);
-    const std::vector<int32_t>& state = s.state[L];
-    std::vector<double> rest(static_cast<size_t>((N + 1) * W), kNothing), ahead(static_cast<size_t>(W));
-    std::vector<double> rest_base(static_cast<size_t>(N + 1), kNothing);  // kNothing: nothing there
-    std::vector<std::vector<double>> x(L + 1), bd(L + 1), bu(L + 1);
+    const int64_t L = block_.depth(), W = s.width, N = rows.longest;
+    std::vector<double> before(static_cast<size_t>((N + 1) * W), 0.0);
+    up_p_.resize(L + 1);
+    down_p_.resize(L + 1);
     for (int64_t n = N; n >= 0; --n) {
-      const int64_t t = rows.start + n;
-      // what follows where a child begins at n, and the posterior of each such child
-      std::fill(ahead.begin(), ahead.end(), kNothing);
-      bool goes_on = false;
-      double base = kNothing;  // of everything that follows
-      if (n < N && alive_[n]) {
-        ways_.clear();
-        within_.assign(static_cast<size_t>(W), 0.0);
-        const int64_t most = std::min(N - n, cells.extent(t));
-        for (int64_t m = 1; m <= most; ++m) base = std::max(base, rest_base[n + m]);
-        for (int64_t m = 1; m <= most; ++m) {
-          if (!(rest_base[n + m] > kNothing)) {
-            add_within(s, t + m - 1);
-            continue;
-          }
-          const double by = rest_base[n + m] - base, scale = rows.before_base[n] + base;
-          const double* child = value.data() + (cells.first[t] + m - 1) * S;
-          double* out = sink.segments + (cells.first[t] + m - 1) * S;
-          add_within(s, t + m - 1);
-          for (int64_t c = 0; c < W; ++c) {
-            const double y = child[state[c]] + within_[c] + rest[(n + m) * W + c] + by;
-            ways_.push_back(y);
-            const double q = y + rows.before[n * W + c] + scale;
-            if (q > kNothing) out[state[c]] += std::exp(q);
-          }
-        }
-        if (!ways_.empty()) LogSum::sum_rows(ways_.data(), static_cast<int64_t>(ways_.size()) / W, W, ahead.data());
-        for (int64_t c = 0; c < W; ++c) goes_on = goes_on || ahead[c] > kNothing;
+      const double* begun = before.data() + n * W;
+      const bool goes_on = std::any_of(begun, begun + W, [](double p) { return p > 0.0; });
+      const double ended = n > 0 ? posterior(n) : 0.0;
+      if (!goes_on && !(ended > 0.0)) continue;
+      for (int64_t f = 0; f <= L; ++f) {
+        up_p_[f].assign(s.state[f].size(), 0.0);
+        down_p_[f].assign(s.state[f].size(), 0.0);
       }
-      bool arrives = n > 0;
-      if (n > 0) {
-        bool any = false;
-        for (int64_t c = 0; c < W; ++c) any = any || rows.after[n * W + c] > kNothing;
-        if (!any) continue;
-        up(rows, n);
+      if (n > 0) Base::up(rows, n);
+      if (goes_on) {
+        Base::down(rows, n);
+        std::copy(begun, begun + W, down_p_[L].begin());
+        share_down(s, rows.start + n, n > 0, sink);
       }
-      if (!goes_on && !arrives) continue;
-      if (goes_on) down(rows, n);
-      const double q = n > 0 ? posterior(n) : 0.0;
-      double outside = kNothing;
-      if (q > 0.0) {
-        outside = std::log(q) - rows.ends[n];
-        const double own = -rows.after_base[n], before = base;
-        base = goes_on ? std::max(base, own) : own;
-        outside += own - base;
-        if (goes_on)
-          for (double& y : ahead) y += before - base;
-      }
-      if (!goes_on && !(outside > kNothing)) continue;
-      // adjoints
-      bd[L] = ahead;
-      for (int64_t f = L; f >= 1; --f) {
-        const int64_t g = block_.top + f;
-        x[f] = bd[f];
-        if (f < L)
-          for (size_t c = 0; c < x[f].size(); ++c) x[f][c] += goes_on ? view_.levels[g].at_start(t, s.state[f][c]) : 0.0;
-        bd[f - 1].assign(s.state[f - 1].size(), kNothing);
-        if (!goes_on) continue;
-        const double* init = view_.init[g].at(t);
-        for (size_t a = 0; a < s.state[f - 1].size(); ++a) {
-          terms_.clear();
-          for (int64_t c = s.first[f][a]; c < s.first[f][a + 1]; ++c)
-            terms_.push_back(x[f][c] + init[s.state[f - 1][a] * model_.size(g) + s.state[f][c]]);
-          bd[f - 1][a] = LogSum::sum(terms_.data(), terms_.size());
-        }
-      }
-      if (arrives) {
-        bu[0].assign(1, outside);
-        for (int64_t f = 1; f <= L; ++f) {
-          const int64_t g = block_.top + f, Sg = model_.size(g);
-          const bool moves = goes_on && view_.may_move(t, g);
-          const double* transit = moves ? view_.transit[g].at(t - 1) : nullptr;
-          const double* end = view_.end[g].at(t - 1);
-          bu[f].resize(s.state[f].size());
-          for (size_t c = 0; c < s.state[f].size(); ++c) {
-            const int64_t a = s.above[f][c], p = s.state[f - 1][a], v = s.state[f][c];
-            terms_.clear();
-            const double last = f > 1 ? view_.levels[g - 1].at_stop(t - 1, p) : 0.0;
-            terms_.push_back(bu[f - 1][a] + end[p * Sg + v] + last);
-            if (moves)
-              for (int64_t k = s.first[f][a]; k < s.first[f][a + 1]; ++k)
-                terms_.push_back(transit[(p * Sg + v) * Sg + s.state[f][k]] + x[f][k]);
-            bu[f][c] = LogSum::sum(terms_.data(), terms_.size());
-          }
-        }
-        std::copy(bu[L].begin(), bu[L].end(), rest.begin() + n * W);
-        bool any = false;
-        for (double y : bu[L]) any = any || y > kNothing;
-        if (any) rest_base[n] = base + settle_row<LogSum>(rest.data() + n * W, W);
-      }
-      scale_ = (n > 0 ? rows.after_base[n] : 0.0) + base;
-      expect(rows, n, goes_on, x, bd, bu, sink);
+      if (n == 0) continue;
+      up_p_[0][0] = ended;
+      share_up(s, rows.start + n, sink);
+      share_children(rows, n, before, sink);
     }
   }
 
  private:
-  void add(double& out, double log_value) const {
-    if (log_value > kNothing) out += std::exp(log_value + scale_);
-  }
-
-  void expect(const NestedRows<LogSum>& rows, int64_t n, bool goes_on, const std::vector<std::vector<double>>& x,
-              const std::vector<std::vector<double>>& bd, const std::vector<std::vector<double>>& bu,
-              const NestedSink& sink) {
-    const NestedStacks& s = block_.stacks[rows.parent];
-    const int64_t L = block_.depth(), t = rows.start + n;
-    for (int64_t f = 1; f <= L; ++f) {
+  // the levels that began at t, from the bottom up
+  void share_down(const NestedStacks& s, int64_t t, bool moves, const NestedSink& sink) {
+    const int64_t L = block_.depth();
+    for (int64_t f = L; f >= 1; --f) {
       const int64_t g = block_.top + f, S = model_.size(g), P = model_.size(g - 1);
-      const bool moves = n > 0 && goes_on && view_.may_move(t, g);
+      const double* init = view_.init[g].at(t);
+      const double* transit = moves && view_.may_move(t, g) ? view_.transit[g].at(t - 1) : nullptr;
       for (size_t c = 0; c < s.state[f].size(); ++c) {
-        const int64_t a = s.above[f][c], p = s.state[f - 1][a], u = s.state[f][c], k = c - s.first[f][a];
-        if (n > 0) {
-          const double last = f > 1 ? view_.levels[g - 1].at_stop(t - 1, p) : 0.0;
-          const double y = up_[f][c] + view_.end[g].at(t - 1)[p * S + u] + last + bu[f - 1][a];
-          if (sink.end[f].counts) add(sink.end[f].counts[s.pair[f][a] + k], y);
-          if (sink.end[f].by_time) add(sink.end[f].by_time[((t - 1) * P + p) * S + u], y);
-          if (f < L && sink.stops[f]) add(sink.stops[f][(t - 1) * S + u], up_[f][c] + bu[f][c]);
-        }
-        if (goes_on) {
-          const double y = down_[f - 1][a] + view_.init[g].at(t)[p * S + u] + x[f][c];
-          if (sink.init[f].counts) add(sink.init[f].counts[s.pair[f][a] + k], y);
-          if (sink.init[f].by_time) add(sink.init[f].by_time[(t * P + p) * S + u], y);
-          if (f < L && sink.starts[f]) add(sink.starts[f][t * S + u], down_[f][c] + bd[f][c]);
-        }
-        if (!moves || !(sink.transit[f].counts || sink.transit[f].by_time)) continue;
-        const double* transit = view_.transit[g].at(t - 1) + (p * S + u) * S;
-        const int64_t first = s.first[f][a], size = s.first[f][a + 1] - first, width = (size + 3) / 4 * 4;
-        for (int64_t h = 0; h < size; ++h) {
+        const double p = down_p_[f][c];
+        if (!(p > 0.0)) continue;
+        const int64_t a = s.above[f][c], parent = s.state[f - 1][a], u = s.state[f][c];
+        const int64_t first = s.first[f][a], size = s.first[f][a + 1] - first, k = c - first;
+        if (f < L && sink.starts[f]) sink.starts[f][t * S + u] += p;
+        terms_.clear();
+        terms_.push_back(down_[f - 1][a] + Number(init[parent * S + u]));
+        for (int64_t h = 0; transit && h < size; ++h)
+          terms_.push_back(up_[f][first + h] + Number(transit[(parent * S + s.state[f][first + h]) * S + u]));
+        share(p);
+        down_p_[f - 1][a] += shares_[0];
+        if (sink.init[f].counts) sink.init[f].counts[s.pair[f][a] + k] += shares_[0];
+        if (sink.init[f].by_time) sink.init[f].by_time[(t * P + parent) * S + u] += shares_[0];
+        for (int64_t h = 0; transit && h < size; ++h) {
+          const double q = shares_[h + 1];
           const int64_t v = s.state[f][first + h];
-          const double y = up_[f][c] + transit[v] + x[f][first + h];
-          if (sink.transit[f].counts) add(sink.transit[f].counts[s.square[f][a] + k * width + h], y);
-          if (sink.transit[f].by_time) add(sink.transit[f].by_time[(((t - 1) * P + p) * S + u) * S + v], y);
+          up_p_[f][first + h] += q;
+          if (sink.transit[f].counts) sink.transit[f].counts[s.square[f][a] + h * padded4(size) + k] += q;
+          if (sink.transit[f].by_time) sink.transit[f].by_time[(((t - 1) * P + parent) * S + v) * S + u] += q;
         }
       }
     }
   }
 
-  double scale_ = 0.0;  // what the rows of one position are relative to
+  // the levels that ended at j, from the top down
+  void share_up(const NestedStacks& s, int64_t j, const NestedSink& sink) {
+    const int64_t L = block_.depth();
+    for (int64_t f = 0; f < L; ++f) {
+      const int64_t g = block_.top + f + 1, S = model_.size(g), P = model_.size(g - 1);
+      const double* end = view_.end[g].at(j - 1);
+      for (size_t a = 0; a < s.state[f].size(); ++a) {
+        const double p = up_p_[f][a];
+        if (!(p > 0.0)) continue;
+        const int64_t parent = s.state[f][a], first = s.first[f + 1][a], size = s.first[f + 1][a + 1] - first;
+        if (f > 0 && sink.stops[f]) sink.stops[f][(j - 1) * P + parent] += p;
+        terms_.clear();
+        for (int64_t k = 0; k < size; ++k)
+          terms_.push_back(up_[f + 1][first + k] + Number(end[parent * S + s.state[f + 1][first + k]]));
+        share(p);
+        for (int64_t k = 0; k < size; ++k) {
+          const int64_t u = s.state[f + 1][first + k];
+          up_p_[f + 1][first + k] += shares_[k];
+          if (sink.end[f + 1].counts) sink.end[f + 1].counts[s.pair[f + 1][a] + k] += shares_[k];
+          if (sink.end[f + 1].by_time) sink.end[f + 1].by_time[((j - 1) * P + parent) * S + u] += shares_[k];
+        }
+      }
+    }
+  }
+
+  // the children that ended at n
+  void share_children(const NestedRows<LogSum<Number>>& rows, int64_t n, std::vector<double>& before,
+                      const NestedSink& sink) {
+    const NestedStacks& s = block_.stacks[rows.parent];
+    const NestedCells& cells = tables_.cells[block_.bottom];
+    const std::vector<Number>& value = tables_.value[block_.bottom];
+    const int64_t L = block_.depth(), W = s.width, S = model_.size(block_.bottom), j = rows.start + n;
+    for (int64_t c = 0; c < W; ++c) {
+      const double p = up_p_[L][c];
+      if (!(p > 0.0)) continue;
+      const int64_t state = s.state[L][c];
+      Number within(0.0);
+      terms_.clear();
+      lengths_.clear();
+      for (int64_t m = 1; m <= std::min(n, cells.longest); ++m) {
+        const int64_t t = j - m;
+        if (!free_.empty()) within += free_[t * block_.child_stride + s.offset + c];
+        if (!alive_[n - m] || m > cells.extent(t)) continue;
+        const Number by(rows.before_base[n - m] - rows.after_base[n]);
+        terms_.push_back(rows.before[(n - m) * W + c] + value[(cells.first[t] + m - 1) * S + state] + (within + by));
+        lengths_.push_back(m);
+      }
+      share(p);
+      for (size_t i = 0; i < lengths_.size(); ++i) {
+        const int64_t m = lengths_[i];
+        before[(n - m) * W + c] += shares_[i];
+        sink.segments[(cells.first[j - m] + m - 1) * S + state] += shares_[i];
+      }
+    }
+  }
+
+  // p into shares_, by the weights of terms_
+  void share(double p) {
+    shares_.assign(terms_.size(), 0.0);
+    Number top(kMinusInfinity);
+    for (const Number& x : terms_) top = top < x ? x : top;
+    if (!possible(top)) return;
+    double sum = 0.0;
+    for (size_t i = 0; i < terms_.size(); ++i) sum += shares_[i] = std::exp(gap(terms_[i], top));
+    for (double& x : shares_) x *= p / sum;
+  }
+
+  std::vector<std::vector<double>> up_p_, down_p_;  // by layer, probabilities
+  std::vector<Number> terms_;
+  std::vector<double> shares_;
+  std::vector<int64_t> lengths_;
 };
 
 }  // namespace scansion

@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "exact.hpp"
 #include "kernels.hpp"
 #include "nested_views.hpp"
 #include "numeric.hpp"
@@ -36,22 +37,36 @@ struct NestedLevel {
 
   // score of state s at position t, over and over within a segment
   double within(int64_t t, int64_t s) const {
-    if (allowed && !allowed[t * states + s]) return -std::numeric_limits<double>::infinity();
+    if (allowed && !allowed[t * states + s]) return kMinusInfinity;
     return inside ? inside[t * inside_stride + s] : 0.0;
   }
   double at_start(int64_t t, int64_t s) const { return start ? start[t * start_stride + s] : 0.0; }
   double at_stop(int64_t t, int64_t s) const { return stop ? stop[t * stop_stride + s] : 0.0; }
+  // score of the span [t, t + n) in state s, inside: the sum of within over it
+  template <class Number>
+  Number span(int64_t t, int64_t n, int64_t s, const Number& inside) const {
+    Number x = inside + Number(at_start(t, s)) + Number(at_stop(t + n - 1, s));
+    if (length) x = x + Number(length[(n - 1) * states + s]);
+    if (spans) x = x + Number(spans[(t * spans_stride + n - 1) * states + s]);
+    return x;
+  }
 };
 
 // One sequence.
 struct NestedView {
   int64_t length = 0;
-  std::vector<NestedLevel> levels;                  // root first; the root has no persistence here
+  std::vector<NestedLevel> levels;                  // root first
   std::vector<NestedClique> transit, init, end;     // by the children's level, from 1
-  const double* root = nullptr;                     // (S_0,) persistence of the root
   const int64_t *low = nullptr, *high = nullptr;    // (T,) see NestedRun
   bool may_end(int64_t j, int64_t level) const { return j == length || low[j - 1] <= level; }
   bool may_move(int64_t j, int64_t level) const { return low[j - 1] <= level && level <= high[j - 1]; }
+  // persistence of the root; of a sequence that is not empty
+  Exact root(int64_t s) const {
+    const bool sums = levels[0].inside || levels[0].allowed;
+    Exact inside;
+    for (int64_t t = 0; sums && t < length; ++t) inside += Exact(levels[0].within(t, s));
+    return levels[0].span(0, length, s, inside);
+  }
   // level g is that of single steps below a free one; zeros (S_{g-1},)
   void set_steps(int64_t g, const double* zeros) {
     levels[g].states = levels[g].longest = 1;
@@ -196,29 +211,37 @@ class NestedModel {
 struct NestedWeights {
   std::vector<double> weight, transposed;
   std::vector<int64_t> exponent, low;
+  bool tame = true;  // no row is too large for the numbers that it will be added to
 
   // rows of scores of the given size; -inf is zero
   void exponentiate(int64_t rows, int64_t size) {
     exponent.assign(static_cast<size_t>(rows), 0);
     low.assign(static_cast<size_t>(rows), 0);
-    for (int64_t r = 0; r < rows; ++r) exponentiate_row(weight.data() + r * size, size, exponent[r], low[r]);
+    tame = true;
+    for (int64_t r = 0; r < rows; ++r) exponentiate(weight.data() + r * size, size, r);
   }
 
-  // false: nothing but -inf
+  // row r, which may stand elsewhere
+  void exponentiate(double* row, int64_t size, int64_t r) {
+    tame = tame && kernels().most(row, size) <= kTame;
+    exponentiate_row(row, size, exponent[r], low[r]);
+    tame = tame && exponent[r] >= kDeepest;
+  }
+
+  // false: nothing but -inf. What lies below kDeepest is too deep for its digits; exponents end at +-kBottom.
   static bool exponentiate_row(double* row, int64_t size, int64_t& exponent, int64_t& low) {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
-    constexpr double ln2 = 0.693147180559945309417;
+    constexpr double ln2 = 0.693147180559945309417, bottom = static_cast<double>(kBottom);
     double top, least;
     kernels().finite_range(row, size, top, least);
     exponent = 0;
     low = 0;
-    if (!(top > -infinity)) {
+    if (!(top > kMinusInfinity)) {
       std::fill(row, row + size, 0.0);
       return false;
     }
-    exponent = static_cast<int64_t>(std::ceil(top / ln2));
+    exponent = static_cast<int64_t>(std::ceil(std::clamp(top / ln2, -bottom, bottom)));
     const double k = static_cast<double>(exponent);
-    low = static_cast<int64_t>(std::floor(least / ln2 - k)) - 1;
+    low = static_cast<int64_t>(std::floor(std::max(least / ln2 - k, -bottom))) - 1;
     kernels().exp_over(row, size, k);
     return true;
   }
@@ -256,6 +279,7 @@ inline NestedTable square_weights(const NestedChildren& c, const NestedClique& g
   out.transposed.assign(static_cast<size_t>(rows * size), 0.0);
   out.exponent.resize(static_cast<size_t>(rows));
   out.low.resize(static_cast<size_t>(rows));
+  out.tame = true;
   std::vector<double> plain;  // one row without what pads it
   for (int64_t t = 0; t < rows; ++t) {
     plain.clear();
@@ -267,7 +291,7 @@ inline NestedTable square_weights(const NestedChildren& c, const NestedClique& g
         for (int64_t j = 0; j < n; ++j) plain.push_back(scores[kid[j]]);
       }
     }
-    NestedWeights::exponentiate_row(plain.data(), static_cast<int64_t>(plain.size()), out.exponent[t], out.low[t]);
+    out.exponentiate(plain.data(), static_cast<int64_t>(plain.size()), t);
     const double* from = plain.data();
     for (int64_t p = 0; p < c.parents; ++p) {
       const int64_t n = c.pair[p + 1] - c.pair[p], width = padded4(n);
@@ -295,38 +319,33 @@ struct NestedCells {
   int64_t longest = 0;
 
   // fills first, and value (cells, S) with the persistence of each span, -inf where it is not possible
-  void fill(const NestedView& view, int64_t g, std::vector<double>& value) {
-    constexpr double infinity = std::numeric_limits<double>::infinity();
+  template <class Number>
+  void fill(const NestedView& view, int64_t g, std::vector<Number>& value) {
     const NestedLevel& level = view.levels[g];
     const int64_t T = view.length, S = level.states;
     first.assign(static_cast<size_t>(T + 1), 0);
     longest = 0;
     value.clear();
-    std::vector<double> sum(static_cast<size_t>(S));
+    std::vector<Number> sum;
     for (int64_t t = 0; t < T; ++t) {
       int64_t n = 0;
       if (t == 0 || view.low[t - 1] <= g) {
-        std::fill(sum.begin(), sum.end(), 0.0);
+        sum.assign(static_cast<size_t>(S), Number(0.0));
         const int64_t most = std::min(level.longest, T - t);
         while (n < most) {
           bool alive = false;
           for (int64_t s = 0; s < S; ++s) {
-            sum[s] += level.within(t + n, s);
-            alive = alive || sum[s] > -infinity;
+            sum[s] += Number(level.within(t + n, s));
+            alive = alive || possible(sum[s]);
           }
           if (!alive) break;
           ++n;
           const int64_t stop = t + n;
           if (!view.may_end(stop, g)) {
-            value.insert(value.end(), static_cast<size_t>(S), -infinity);
+            value.insert(value.end(), static_cast<size_t>(S), Number(kMinusInfinity));
             continue;
           }
-          for (int64_t s = 0; s < S; ++s) {
-            double x = sum[s] + level.at_start(t, s) + level.at_stop(stop - 1, s);
-            if (level.length) x += level.length[(n - 1) * S + s];
-            if (level.spans) x += level.spans[(t * level.spans_stride + n - 1) * S + s];
-            value.push_back(x);
-          }
+          for (int64_t s = 0; s < S; ++s) value.push_back(level.span(t, n, s, sum[s]));
           if (stop < T && view.high[stop - 1] <= g) break;
         }
       }

@@ -55,7 +55,7 @@ class NestedProblem {
 
   // made when first wanted
   const SplitFeatures* split() const {
-    if (!split_ && !data.values && !features.tokens().empty())
+    if (!split_ && !features.tokens().empty() && SplitFeatures::serves(data))
       split_ = std::make_unique<SplitFeatures>(features.tokens()[0].features, features.width(), data);
     return split_.get();
   }
@@ -381,7 +381,6 @@ class NestedSequence : public NestedScores {
     const size_t D = static_cast<size_t>(p_.topology.levels());
     view_.levels.resize(D);
     for (auto* list : {&view_.transit, &view_.init, &view_.end}) list->resize(D);
-    view_.root = p_.zeros();
   }
 
   bool fill(int64_t b, const WeightsView& w, const SplitFeatures* split, const Configuration* gold) {
@@ -421,8 +420,7 @@ class NestedSequence : public NestedScores {
   Configuration best(bool known) {
     hold(known);
     Configuration found;
-    NestedGraph<Highest> graph(p_.topology, view_, p_.levels());
-    best_configuration(graph, found);
+    on_nested<Highest>(p_.topology, view_, p_.levels(), [&](auto& graph) { return best_configuration(graph, found); });
     return found;
   }
 

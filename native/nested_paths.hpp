@@ -38,17 +38,17 @@ void each_clique(const Configuration& configuration, const Segment& segment, con
 // sum.add(x) for the scores of a configuration
 template <class Sum>
 void add_scores(const NestedView& v, const Configuration& configuration, Sum& sum) {
-  for (const Step& root : configuration[0]) sum.add(v.root[root.label]);
+  const auto segment = [&](size_t g, int64_t i, int64_t j, int64_t s) {
+    const NestedLevel& level = v.levels[g];
+    for (int64_t t = i; t < j; ++t) sum.add(level.within(t, s));
+    sum.add(level.at_start(i, s));
+    sum.add(level.at_stop(j - 1, s));
+    if (level.length) sum.add(level.length[(j - i - 1) * level.states + s]);
+    if (level.spans) sum.add(level.spans[(i * level.spans_stride + j - i - 1) * level.states + s]);
+  };
+  for (const Step& root : configuration[0]) segment(0, root.start, root.stop, root.label);
   each_clique(
-      configuration,
-      [&](size_t g, int64_t i, int64_t j, int64_t s) {
-        const NestedLevel& level = v.levels[g];
-        for (int64_t t = i; t < j; ++t) sum.add(level.within(t, s));
-        sum.add(level.at_start(i, s));
-        sum.add(level.at_stop(j - 1, s));
-        if (level.length) sum.add(level.length[(j - i - 1) * level.states + s]);
-        if (level.spans) sum.add(level.spans[(i * level.spans_stride + j - i - 1) * level.states + s]);
-      },
+      configuration, segment,
       [&](size_t g, int64_t t, int64_t p, int64_t u) { sum.add(v.init[g].at(t)[p * v.levels[g].states + u]); },
       [&](size_t g, int64_t t, int64_t p, int64_t w, int64_t u) {
         const int64_t S = v.levels[g].states;
@@ -72,8 +72,9 @@ struct NestedRecord {
   int64_t t = 0, j = 0;
 };
 
+template <class Number>
 struct NestedWay {
-  double total = kNothing;
+  Number total = Number(kMinusInfinity);
   int count = 0;
   NestedNode next[2];
   NestedRecord record;
@@ -82,29 +83,36 @@ struct NestedWay {
 template <class Ring>
 class NestedGraph {
  public:
+  using Number = typename Ring::Number;
+  using Way = NestedWay<Number>;
+
   // levels: those that configurations have; a level of single steps may be below them
   NestedGraph(const NestedModel& model, const NestedView& view, int64_t levels)
       : model_(model), view_(view), levels_(levels) {}
+  NestedGraph(const NestedGraph&) = delete;
 
   const NestedModel& model() const { return model_; }
   const NestedView& view() const { return view_; }
   Configuration nothing() const { return Configuration(static_cast<size_t>(levels_)); }
 
-  // Fills the tables, before ways are asked for.
-  void fill() {
-    if (!runs_.empty()) return;
-    const NestedModel& model = model_;
-    const NestedView& view = view_;
-    nested_prepare(model, view, tables_);
-    for (const NestedBlock& block : model.blocks()) runs_.emplace_back(model, view, block, tables_);
-    NestedRows<Ring> rows;
-    nested_inside(model, view, tables_, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
-      runs_[b].forward(t, longest, p, rows);
-      return rows.whole_ends();
+  // Fills the tables, before ways are asked for. False: digits were lost.
+  bool fill() {
+    if (!root_.empty()) return fine();
+    root_.assign(static_cast<size_t>(model_.size(0)), Exact(kMinusInfinity));
+    fine_ = nested_log_inside(model_, view_, tables_, runs_, [&](NestedRows<Ring>& rows) {
+      root_[rows.parent] = rows.total(view_);
+      const auto key = std::make_tuple(int32_t{0}, int64_t{0}, static_cast<int32_t>(rows.parent));
+      rows_[key] = std::make_unique<NestedRows<Ring>>(std::move(rows));
     });
+    return fine();
   }
 
-  void ways(const NestedNode& node, std::vector<NestedWay>& out) {
+  // no digits were lost so far: what was found can be relied on
+  bool fine() const {
+    return fine_ && std::none_of(runs_.begin(), runs_.end(), [](const auto& run) { return run.lost(); });
+  }
+
+  void ways(const NestedNode& node, std::vector<Way>& out) {
     out.clear();
     if (node.kind == NestedNode::kRoot) return root_ways(out);
     const NestedRows<Ring>& rows = run(node);
@@ -113,8 +121,8 @@ class NestedGraph {
     const int64_t j = node.start + node.n;
     if (node.kind == NestedNode::kParent) {
       for (int64_t c = 0; c < s.width; ++c) {
-        const double total = rows.after[node.n * s.width + c] + closing(block, s, c, 0, j);
-        if (total > kNothing) out.push_back(step(node, total, NestedNode::kAfter, node.n, c));
+        const Number total = rows.after[node.n * s.width + c] + closing(block, s, c, 0, j);
+        if (possible(total)) out.push_back(step(node, total, NestedNode::kAfter, node.n, c));
       }
     } else if (node.kind == NestedNode::kAfter) {
       child_ways(node, rows, block, s, out);
@@ -154,8 +162,8 @@ class NestedGraph {
   }
 
  private:
-  static NestedWay step(const NestedNode& node, double total, NestedNode::Kind kind, int64_t n, int64_t stack) {
-    NestedWay way;
+  static Way step(const NestedNode& node, const Number& total, NestedNode::Kind kind, int64_t n, int64_t stack) {
+    Way way;
     way.total = total;
     way.count = 1;
     way.next[0] = node;
@@ -165,37 +173,38 @@ class NestedGraph {
     return way;
   }
 
-  void root_ways(std::vector<NestedWay>& out) {
-    double base = 0.0;
+  void root_ways(std::vector<Way>& out) const {
+    const Exact top = Highest<Exact>::sum(root_.data(), root_.size());
     for (int64_t p = 0; p < model_.size(0); ++p) {
-      if (!(view_.root[p] > kNothing)) continue;
+      if (!root_[p].possible()) continue;
       NestedNode node;
-      node.kind = NestedNode::kParent;
       node.parent = static_cast<int32_t>(p);
-      node.longest = node.n = view_.length;
-      const NestedRows<Ring>& rows = run(node);
-      if (out.empty()) base = rows.after_base[view_.length];  // all totals are relative to this one
-      const double total = view_.root[p] + (rows.ends[view_.length] + (rows.after_base[view_.length] - base));
-      if (total > kNothing) out.push_back(step(node, total, NestedNode::kParent, node.n, 0));
+      node.longest = view_.length;
+      Number below;  // the best
+      if constexpr (std::is_same_v<Number, double>)
+        below = gap(root_[p], top);
+      else
+        below = root_[p] - top;
+      out.push_back(step(node, below, NestedNode::kParent, view_.length, 0));
     }
   }
 
   void child_ways(const NestedNode& node, const NestedRows<Ring>& rows, const NestedBlock& block, const NestedStacks& s,
-                  std::vector<NestedWay>& out) {
+                  std::vector<Way>& out) {
     const NestedCells& cells = tables_.cells[block.bottom];
     const int64_t state = s.state[block.depth()][node.stack], S = model_.size(block.bottom);
     const int64_t below = model_.block_below(block.bottom), j = node.start + node.n;
-    const std::vector<double>& free = tables_.within[node.block];
-    double within = 0.0;
+    const std::vector<Number>& free = tables_.within[node.block];
+    Number within(0.0);
     for (int64_t m = 1; m <= std::min(node.n, cells.longest); ++m) {
       const int64_t t = j - m;
       if (!free.empty()) within += free[t * block.child_stride + s.offset + node.stack];
       if (m > cells.extent(t)) continue;
-      const double total = rows.before[(node.n - m) * s.width + node.stack] +
+      const Number total = rows.before[(node.n - m) * s.width + node.stack] +
                            tables_.value[block.bottom][(cells.first[t] + m - 1) * S + state] + within +
-                           (rows.before_base[node.n - m] - rows.after_base[node.n]);
-      if (!(total > kNothing)) continue;
-      NestedWay way = step(node, total, NestedNode::kBefore, node.n - m, node.stack);
+                           Number(rows.before_base[node.n - m] - rows.after_base[node.n]);
+      if (!possible(total)) continue;
+      Way way = step(node, total, NestedNode::kBefore, node.n - m, node.stack);
       way.record = {NestedRecord::kChild, node.block, node.parent, node.stack, t, j};
       if (below >= 0) {
         NestedNode& inner = way.next[way.count++];
@@ -210,21 +219,21 @@ class NestedGraph {
   }
 
   void change_ways(const NestedNode& node, const NestedRows<Ring>& rows, const NestedBlock& block, const NestedStacks& s,
-                   std::vector<NestedWay>& out) const {
+                   std::vector<Way>& out) const {
     const int64_t L = block.depth(), t = node.start + node.n;
     if (node.n == 0) {  // the parent begins
-      NestedWay way;
-      way.total = 0.0;
+      Way way;
+      way.total = Number(0.0);
       way.record = {NestedRecord::kChange, node.block, node.parent, 0, t, t};
       out.push_back(way);
       return;
     }
-    double opening = 0.0;  // levels below f that begin
+    Number opening(0.0);  // levels below f that begin
     int64_t at = node.stack;
     for (int64_t f = L; f >= 1; --f) {
       const int64_t g = block.top + f, S = model_.size(g), above = s.above[f][at];
       const int64_t p = s.state[f - 1][above], u = s.state[f][at];
-      if (f < L) opening += view_.levels[g].at_start(t, u);
+      if (f < L) opening += Number(view_.levels[g].at_start(t, u));
       if (view_.may_move(t, g)) {
         int64_t first = s.first[f][above], last = s.first[f][above + 1];
         for (int64_t h = f + 1; h <= L; ++h) {
@@ -235,26 +244,26 @@ class NestedGraph {
         for (int64_t c = first; c < last; ++c) {
           int64_t v = c;
           for (int64_t h = L; h > f; --h) v = s.above[h][v];
-          const double total = rows.after[node.n * s.width + c] + closing(block, s, c, f, t) +
-                               transit[(p * S + s.state[f][v]) * S + u] + opening;
-          if (!(total > kNothing)) continue;
-          NestedWay way = step(node, total, NestedNode::kAfter, node.n, c);
+          const Number total = rows.after[node.n * s.width + c] + closing(block, s, c, f, t) +
+                               Number(transit[(p * S + s.state[f][v]) * S + u]) + opening;
+          if (!possible(total)) continue;
+          Way way = step(node, total, NestedNode::kAfter, node.n, c);
           way.record = {NestedRecord::kChange, node.block, node.parent, static_cast<int32_t>(f), t, t};
           out.push_back(way);
         }
       }
-      opening += view_.init[g].at(t)[p * S + u];
+      opening += Number(view_.init[g].at(t)[p * S + u]);
       at = above;
     }
   }
 
   // score of all layers from f on that end at j below a leaf c (f = 0: the parent's last child, too)
-  double closing(const NestedBlock& block, const NestedStacks& s, int64_t c, int64_t f, int64_t j) const {
-    double sum = 0.0;
+  Number closing(const NestedBlock& block, const NestedStacks& s, int64_t c, int64_t f, int64_t j) const {
+    Number sum(0.0);
     for (int64_t h = block.depth(); h > f; --h) {
       const int64_t g = block.top + h, above = s.above[h][c], p = s.state[h - 1][above];
-      sum += view_.end[g].at(j - 1)[p * model_.size(g) + s.state[h][c]];
-      if (h - 1 > 0) sum += view_.levels[g - 1].at_stop(j - 1, p);
+      sum += Number(view_.end[g].at(j - 1)[p * model_.size(g) + s.state[h][c]]);
+      if (h - 1 > 0) sum += Number(view_.levels[g - 1].at_stop(j - 1, p));
       c = above;
     }
     return sum;
@@ -274,14 +283,16 @@ class NestedGraph {
   int64_t levels_;
   NestedTables<Ring> tables_;
   std::vector<NestedLogRun<Ring>> runs_;
+  std::vector<Exact> root_;  // by state: the weight of everything under it
+  bool fine_ = true;
   std::map<std::tuple<int32_t, int64_t, int32_t>, std::unique_ptr<NestedRows<Ring>>> rows_;
 };
 
 // One configuration: choose(ways) gives the index of the way to take, or -1 if nothing is possible.
-template <class Ring, class Choose>
-bool nested_walk(NestedGraph<Ring>& graph, const Choose& choose, std::vector<NestedRecord>& records) {
+template <class Graph, class Choose>
+bool nested_walk(Graph& graph, const Choose& choose, std::vector<NestedRecord>& records) {
   std::vector<NestedNode> open(1);
-  std::vector<NestedWay> ways;
+  std::vector<typename Graph::Way> ways;
   records.clear();
   while (!open.empty()) {
     const NestedNode node = open.back();
@@ -289,48 +300,56 @@ bool nested_walk(NestedGraph<Ring>& graph, const Choose& choose, std::vector<Nes
     graph.ways(node, ways);
     const int64_t i = choose(ways);
     if (i < 0) return false;
-    const NestedWay& way = ways[i];
+    const auto& way = ways[i];
     if (way.record.kind != NestedRecord::kNone) records.push_back(way.record);
     for (int c = 0; c < way.count; ++c) open.push_back(way.next[c]);
   }
   return true;
 }
 
-inline int64_t best_nested_way(const std::vector<NestedWay>& ways) {
+template <class Number>
+int64_t best_nested_way(const std::vector<NestedWay<Number>>& ways) {
   int64_t best = -1;
   for (size_t i = 0; i < ways.size(); ++i)
-    if (ways[i].total > kNothing && (best < 0 || ways[i].total > ways[best].total)) best = static_cast<int64_t>(i);
+    if (possible(ways[i].total) && (best < 0 || ways[best].total < ways[i].total)) best = static_cast<int64_t>(i);
   return best;
 }
 
 class NestedDraw {
  public:
   explicit NestedDraw(int64_t seed) : engine_(static_cast<uint64_t>(seed)) {}
-  int64_t operator()(const std::vector<NestedWay>& ways) {
+  template <class Number>
+  int64_t operator()(const std::vector<NestedWay<Number>>& ways) {
     const int64_t best = best_nested_way(ways);
     if (best < 0 || ways.size() == 1) return best;
-    const double top = ways[best].total;
     double sum = 0.0;
-    for (const NestedWay& way : ways) sum += std::exp(way.total - top);
+    weight_.clear();
+    for (const auto& way : ways) {
+      weight_.push_back(std::exp(gap(way.total, ways[best].total)));
+      sum += weight_.back();
+    }
     double left = static_cast<double>(engine_() >> 11) * 0x1p-53 * sum;
     int64_t last = best;
     for (size_t i = 0; i < ways.size(); ++i) {
-      const double p = std::exp(ways[i].total - top);
-      if (p == 0.0) continue;
+      if (weight_[i] == 0.0) continue;
       last = static_cast<int64_t>(i);
-      if (left < p) break;
-      left -= p;
+      if (left < weight_[i]) break;
+      left -= weight_[i];
     }
     return last;
   }
 
  private:
   std::mt19937_64 engine_;
+  std::vector<double> weight_;
 };
 
-// The k best, best first. Best-first search; an open configuration carries its regret, how much worse than the best
-// its best completion is, which the tables give exactly: each one that is taken up is part of one of the k best.
-inline std::vector<std::vector<NestedRecord>> nested_best(NestedGraph<Highest>& graph, int64_t k) {
+// The k best, best first. Best-first search; an open configuration carries how far its best completion lies below the
+// best, which the tables give exactly: each one that is taken up is part of one of the k best.
+template <class Graph>
+std::vector<std::vector<NestedRecord>> nested_best(Graph& graph, int64_t k) {
+  using Number = typename Graph::Number;
+  using Way = typename Graph::Way;
   struct Todo {
     NestedNode node;
     int64_t next;
@@ -340,34 +359,36 @@ inline std::vector<std::vector<NestedRecord>> nested_best(NestedGraph<Highest>& 
     int64_t next;
   };
   struct Open {
-    double regret;
-    int64_t steps, id, todo, done;
-    NestedWay way;
+    Number below;
+    int64_t turn, id, todo, done;
+    Way way;
   };
-  // least regret first; among equals the further, then the earlier: the first is the Viterbi configuration
+  // nearest to the best first; among equals those of the last node taken up, as they are listed: the first is the Viterbi
+  // configuration
   const auto worse = [](const Open& a, const Open& b) {
-    if (a.regret != b.regret) return a.regret > b.regret;
-    if (a.steps != b.steps) return a.steps < b.steps;
+    if (!(a.below == b.below)) return a.below < b.below;
+    if (a.turn != b.turn) return a.turn < b.turn;
     return a.id > b.id;
   };
   std::vector<Todo> todo;
   std::vector<Done> done;
   std::vector<Open> open;
-  std::vector<NestedWay> ways;
+  std::vector<Way> ways;
   std::vector<std::vector<NestedRecord>> found;
-  int64_t id = 0;
-  const auto expand = [&](const NestedNode& node, double regret, int64_t steps, int64_t rest, int64_t parts) {
+  int64_t turn = 0, id = 0;
+  const auto expand = [&](const NestedNode& node, const Number& below, int64_t rest, int64_t parts) {
     graph.ways(node, ways);
     const int64_t best = best_nested_way(ways);
     if (best < 0) return;
-    const double top = ways[best].total;
-    for (const NestedWay& way : ways) {
-      if (!(way.total > kNothing)) continue;
-      open.push_back({regret + (top - way.total), steps + 1, id++, rest, parts, way});
+    ++turn;
+    const Number top = ways[best].total;
+    for (const Way& way : ways) {
+      if (!possible(way.total)) continue;
+      open.push_back({below + (way.total - top), turn, id++, rest, parts, way});
       std::push_heap(open.begin(), open.end(), worse);
     }
   };
-  expand(NestedNode(), 0.0, 0, -1, -1);
+  expand(NestedNode(), Number(0.0), -1, -1);
   while (!open.empty() && static_cast<int64_t>(found.size()) < k) {
     std::pop_heap(open.begin(), open.end(), worse);
     const Open at = open.back();
@@ -388,7 +409,7 @@ inline std::vector<std::vector<NestedRecord>> nested_best(NestedGraph<Highest>& 
       continue;
     }
     const Todo next = todo[rest];
-    expand(next.node, at.regret, at.steps, next.next, parts);
+    expand(next.node, at.below, next.next, parts);
     // each open one stands for at least one configuration: more than are still wanted need not be kept
     const size_t wanted = static_cast<size_t>(k) - found.size();
     if (open.size() > 4 * wanted + 4096) {
@@ -401,58 +422,68 @@ inline std::vector<std::vector<NestedRecord>> nested_best(NestedGraph<Highest>& 
   return found;
 }
 
-inline bool best_configuration(NestedGraph<Highest>& graph, Configuration& out) {
+// use(graph), until it returns true: a graph in doubles and, where these have not the digits, one in exact numbers.
+template <template <class> class Ring, class Use>
+bool on_nested(const NestedModel& model, const NestedView& view, int64_t levels, const Use& use) {
+  {
+    NestedGraph<Ring<double>> graph(model, view, levels);
+    if (use(graph)) return true;
+  }
+  NestedGraph<Ring<Exact>> graph(model, view, levels);
+  return use(graph);
+}
+
+// The questions of batch.hpp. False: nothing was found, or digits were lost.
+template <class Number>
+bool best_configuration(NestedGraph<Highest<Number>>& graph, Configuration& out) {
   out = graph.nothing();
   if (graph.view().length == 0) return true;
-  graph.fill();
   std::vector<NestedRecord> records;
-  if (!nested_walk(graph, best_nested_way, records)) return false;
+  const auto choose = [](const auto& ways) { return best_nested_way(ways); };
+  if (!graph.fill() || !nested_walk(graph, choose, records) || !graph.fine()) return false;
   out = graph.configuration(records);
   return true;
 }
 
-inline std::vector<Configuration> best_configurations(NestedGraph<Highest>& graph, int64_t k) {
-  if (graph.view().length == 0) return {graph.nothing()};
-  graph.fill();
-  std::vector<Configuration> out;
+template <class Number>
+bool best_configurations(NestedGraph<Highest<Number>>& graph, int64_t k, std::vector<Configuration>& out) {
+  out.clear();
+  if (graph.view().length == 0) {
+    out.push_back(graph.nothing());
+    return true;
+  }
+  if (!graph.fill()) return false;
   for (const auto& records : nested_best(graph, k)) out.push_back(graph.configuration(records));
-  return out;
+  return graph.fine();
 }
 
 // random: a seed
-inline bool random_configuration(NestedGraph<LogSum>& graph, const int64_t* random, Configuration& out) {
+template <class Number>
+bool random_configuration(NestedGraph<LogSum<Number>>& graph, const int64_t* random, Configuration& out) {
   out = graph.nothing();
   if (graph.view().length == 0) return true;
-  graph.fill();
   NestedDraw draw(*random);
   std::vector<NestedRecord> records;
-  const auto choose = [&](const std::vector<NestedWay>& ways) { return draw(ways); };
-  if (!nested_walk(graph, choose, records)) return false;
+  const auto choose = [&](const auto& ways) { return draw(ways); };
+  if (!graph.fill() || !nested_walk(graph, choose, records) || !graph.fine()) return false;
   out = graph.configuration(records);
   return true;
 }
 
-inline double entropy(NestedGraph<LogSum>& graph) {
-  const NestedModel& model = graph.model();
+template <class Number>
+bool find_entropy(NestedGraph<LogSum<Number>>& graph, double& out) {
+  using Ring = LogSumEntropy<Number>;
   const NestedView& view = graph.view();
-  if (view.length == 0) return 0.0;
-  using Value = LogSumEntropy::Value;
-  NestedTables<LogSumEntropy> tables;
-  nested_prepare(model, view, tables);
-  std::vector<NestedLogRun<LogSumEntropy>> runs;
-  for (const NestedBlock& block : model.blocks()) runs.emplace_back(model, view, block, tables);
-  NestedRows<LogSumEntropy> rows;
-  nested_inside(model, view, tables, [&](int64_t b, int64_t t, int64_t longest, int64_t p) {
-    runs[b].forward(t, longest, p, rows);
-    return rows.whole_ends();
+  out = 0.0;
+  if (view.length == 0) return true;
+  NestedTables<Ring> tables;
+  std::vector<NestedLogRun<Ring>> runs;
+  std::vector<LogSumEntropy<Exact>::Value> root;
+  const bool fine = nested_log_inside(graph.model(), view, tables, runs, [&](NestedRows<Ring>& rows) {
+    root.push_back({rows.total(view), rows.ends[view.length].entropy});
   });
-  std::vector<Value> root;
-  for (int64_t p = 0; p < model.size(0); ++p) {
-    if (!(view.root[p] > kNothing)) continue;
-    runs[0].forward(0, view.length, p, rows);
-    root.push_back(LogSumEntropy::times(LogSumEntropy::of(view.root[p]), rows.end(view.length)));
-  }
-  return LogSumEntropy::sum(root.data(), root.size()).entropy;
+  out = LogSumEntropy<Exact>::sum(root.data(), root.size()).entropy;
+  return fine;
 }
 
 }  // namespace scansion

@@ -13,6 +13,10 @@ namespace scansion {
 // A row of weights whose every entry is zero.
 constexpr int64_t kDeadRow = INT64_MIN / 4;
 
+// Exponents of rows of scores: those below the first have lost digits in sums; none lies beyond +- the other.
+constexpr int64_t kDeepest = -1500000;  // about -kFar / ln 2
+constexpr int64_t kBottom = int64_t{1} << 40;
+
 // Exponentials of one kind of scores: exp(score) = weight * 2^exponent, a row per time (step 1) or one (step 0).
 struct NestedTable {
   const double* weight = nullptr;      // (rows, size); null: every score is 0

@@ -46,19 +46,11 @@ class Objective {
   // sum_b weight_b (log Z_b - log Z_b(known)) and its gradient
   double log_loss(const double* w, double* gradient, int64_t threads) {
     const SplitFeatures* split = problem_.split();
-    WeightsView at = {problem_.arrange(w, arranged_)};
-    if (split) {
-      rows_.resize(static_cast<size_t>(split->size()));
-      split->expand(at.plain, rows_.data());
-      at.rows = rows_.data();
-    }
+    const WeightsView at = with_rows({problem_.arrange(w, arranged_)}, split);
     Shared shared;
     problem_.share(at, true, shared);
-    return over_chunks(shared, split, threads, gradient, [&](Worker& k, int64_t b, const WeightVector& out) {
-      if (!k.scores.fill(b, at, split, nullptr)) return std::numeric_limits<double>::infinity();
-      const double loss = k.likelihood.evaluate(problem_, k.scores, b);
-      k.likelihood.add_to(out, problem_.weight(b), split);
-      return problem_.weight(b) * loss;
+    return over_sequences(shared, split, threads, gradient, [&](Worker& k, int64_t b, const WeightVector& out) {
+      return k.log_loss(problem_, b, problem_.weight(b), at, split, out);
     });
   }
 
@@ -67,7 +59,7 @@ class Objective {
     const WeightsView at = {problem_.arrange(w, arranged_)};
     Shared shared;
     problem_.share(at, false, shared);
-    return over_chunks(shared, nullptr, threads, gradient, [&](Worker& k, int64_t b, const WeightVector& out) {
+    return over_sequences(shared, nullptr, threads, gradient, [&](Worker& k, int64_t b, const WeightVector& out) {
       Mistake<Problem>& m = k.mistake;
       if (!m.find(problem_, k.scores, b, at, nullptr, true)) return std::numeric_limits<double>::infinity();
       if (m.made) m.expectations.add_to(out, -problem_.weight(b), nullptr);
@@ -97,46 +89,91 @@ class Objective {
   using Scores = typename Problem::Scores;
   using Shared = typename Problem::Shared;
 
-  Problem problem_;
-
- private:
   // scratch of one thread
   struct Worker {
     Worker(const Problem& problem, const Shared& shared)
         : scores(problem.scores(shared)), likelihood(problem), mistake(problem) {}
+
+    // out += weight times the gradient of a sequence; returns its loss times the weight
+    double log_loss(const Problem& problem, int64_t b, double weight, const WeightsView& at, const SplitFeatures* split,
+                    const WeightVector& out) {
+      if (!scores.fill(b, at, split, nullptr)) return std::numeric_limits<double>::infinity();
+      const double loss = likelihood.evaluate(problem, scores, b);
+      likelihood.add_to(out, weight, split);
+      return weight * loss;
+    }
+
     Scores scores;
     Likelihood<Problem> likelihood;
     Mistake<Problem> mistake;
   };
 
-  // gradient = sum over sequences of what one(worker, b, out) adds; returns the sum of what it returns
-  template <class One>
-  double over_chunks(const Shared& shared, const SplitFeatures* split, int64_t threads, double* gradient, const One& one) {
+  // the weights, those of frequent attributes as rows, too
+  WeightsView with_rows(WeightsView at, const SplitFeatures* split) {
+    if (!split) return at;
+    rows_.resize(static_cast<size_t>(split->size()));
+    split->expand(at.plain, rows_.data());
+    at.rows = rows_.data();
+    return at;
+  }
+
+  bool counts(int64_t b) const { return problem_.status(b) != kUnknown && problem_.weight(b) > 0.0; }
+
+  // gradient = sum over chunks of the sequences of what run(worker, begin, end, out) adds; returns the sum of what it
+  // returns. make() gives the scratch of a thread.
+  template <class Make, class Run>
+  double over_chunks(const SplitFeatures* split, int64_t threads, double* gradient, const Make& make, const Run& run) {
     const int64_t n = problem_.weights();
     const Chunks chunks(problem_.sequences(), n > 100000 ? 6 : 16);  // each has a gradient of its own
-    buffers_.resize(static_cast<size_t>(chunks.chunks));
+    const size_t size = static_cast<size_t>(n + (split ? split->size() : 0));
     std::vector<double> losses(static_cast<size_t>(chunks.chunks), 0.0);
-    std::vector<std::unique_ptr<Worker>> workers(std::max<int64_t>(1, threads));
-    parallel_for(chunks.chunks, threads, [&](int64_t chunk, int64_t worker) {
-      if (!workers[worker]) workers[worker] = std::make_unique<Worker>(problem_, shared);
-      std::vector<double>& buffer = buffers_[chunk];
-      buffer.assign(static_cast<size_t>(n + (split ? split->size() : 0)), 0.0);
+    std::vector<decltype(make())> workers(std::max<int64_t>(1, threads));
+    const auto fill = [&](int64_t chunk, int64_t worker, std::vector<double>& buffer) {
+      if (!workers[worker]) workers[worker] = make();
+      buffer.assign(size, 0.0);
       const WeightVector out = {buffer.data(), split ? buffer.data() + n : nullptr};
-      for (int64_t b = chunks.begin(chunk); b < chunks.end(chunk); ++b)
-        if (problem_.status(b) != kUnknown && problem_.weight(b) > 0.0) losses[chunk] += one(*workers[worker], b, out);
+      losses[chunk] = run(*workers[worker], chunks.begin(chunk), chunks.end(chunk), out);
       if (split) split->fold(out.rows, out.plain);
-    });
-    double* total = Problem::kArranges ? buffers_[0].data() : gradient;
-    const Chunks ranges(n, 64);
-    parallel_for(ranges.chunks, threads, [&](int64_t r, int64_t) {
-      for (int64_t f = ranges.begin(r); f < ranges.end(r); ++f) total[f] = buffers_[0][f];
-      for (size_t chunk = 1; chunk < buffers_.size(); ++chunk)
-        for (int64_t f = ranges.begin(r); f < ranges.end(r); ++f) total[f] += buffers_[chunk][f];
-    });
-    problem_.restore(total, gradient);
+    };
+    if (threads <= 1) {  // two gradients will do
+      buffers_.resize(2);
+      for (int64_t chunk = 0; chunk < chunks.chunks; ++chunk) {
+        fill(chunk, 0, buffers_[chunk > 0]);
+        for (int64_t f = 0; chunk > 0 && f < n; ++f) buffers_[0][f] += buffers_[1][f];
+      }
+    } else {
+      buffers_.resize(static_cast<size_t>(chunks.chunks));
+      parallel_for(chunks.chunks, threads, [&](int64_t chunk, int64_t worker) { fill(chunk, worker, buffers_[chunk]); });
+      const Chunks ranges(n, 64);
+      parallel_for(ranges.chunks, threads, [&](int64_t r, int64_t) {
+        for (size_t chunk = 1; chunk < buffers_.size(); ++chunk)
+          for (int64_t f = ranges.begin(r); f < ranges.end(r); ++f) buffers_[0][f] += buffers_[chunk][f];
+      });
+    }
+    if (Problem::kArranges)
+      problem_.restore(buffers_[0].data(), gradient);
+    else
+      std::copy_n(buffers_[0].data(), n, gradient);
     double loss = 0.0;
     for (const double x : losses) loss += x;
     return loss;
+  }
+
+  Problem problem_;
+
+ private:
+  // the same with what one(worker, b, out) adds and returns for each sequence that counts
+  template <class One>
+  double over_sequences(const Shared& shared, const SplitFeatures* split, int64_t threads, double* gradient,
+                        const One& one) {
+    return over_chunks(
+        split, threads, gradient, [&] { return std::make_unique<Worker>(problem_, shared); },
+        [&](Worker& k, int64_t begin, int64_t end, const WeightVector& out) {
+          double loss = 0.0;
+          for (int64_t b = begin; b < end; ++b)
+            if (counts(b)) loss += one(k, b, out);
+          return loss;
+        });
   }
 
   int64_t batch_ = 1, threads_ = 1;

@@ -29,7 +29,8 @@ class Workspace {
   int64_t size_ = 0;
 };
 
-// body(i, worker) for i = 0..count-1; worker < number of threads. The first exception is thrown again here.
+// body(i, worker) for i = 0..count-1; worker < number of threads. The first exception is thrown again here. Where the
+// system gives fewer threads than are asked for, these do the work.
 template <class Body>
 void parallel_for(int64_t count, int64_t threads, const Body& body) {
   threads = std::max<int64_t>(1, std::min(threads, count));
@@ -41,6 +42,8 @@ void parallel_for(int64_t count, int64_t threads, const Body& body) {
   std::exception_ptr error;
   std::mutex mutex;
   const auto work = [&](int64_t worker) {
+    // what the run-time library keeps for exceptions in each thread is made here, not where memory has run out
+    [[maybe_unused]] const volatile int none = std::uncaught_exceptions();
     try {
       for (int64_t i; (i = next.fetch_add(1)) < count;) body(i, worker);
     } catch (...) {
@@ -50,7 +53,11 @@ void parallel_for(int64_t count, int64_t threads, const Body& body) {
     }
   };
   std::vector<std::thread> pool;
-  for (int64_t worker = 1; worker < threads; ++worker) pool.emplace_back(work, worker);
+  pool.reserve(static_cast<size_t>(threads - 1));
+  try {
+    for (int64_t worker = 1; worker < threads; ++worker) pool.emplace_back(work, worker);
+  } catch (const std::exception&) {  // no more threads, or no memory for them
+  }
   work(0);
   for (std::thread& thread : pool) thread.join();
   if (error) std::rethrow_exception(error);

@@ -6,8 +6,11 @@
 //   incoming(v, p, out) every way in, with total = table(u, source) + score of the step, all on one scale
 //   finals(out)         every way to end: nodes (T, p) with their totals
 //   initial(), label(p), reach()   the state before the first step; the last label of a state, or -1; longest step
+//   doubtful(v, p)      the table's entry is too far below the best of v for its digits: walks must not pass it
+//   Number              what totals are: double, or Exact
 // Every configuration is exactly one path, so nothing is found twice. The order in which incoming() and finals()
-// list the ways is the order in which ties are broken: first come, first served.
+// list the ways is the order in which ties are broken: first come, first served. Walks return false where they find no
+// way on, or a doubtful node: then the table must be made again in exact numbers.
 #pragma once
 
 #include <algorithm>
@@ -17,17 +20,20 @@
 #include <utility>
 #include <vector>
 
+#include "exact.hpp"
 #include "kernels.hpp"
 #include "numeric.hpp"
 
 namespace scansion {
 
-struct Way {
+template <class Number>
+struct WayTo {
   int64_t from;    // u
   int32_t source;  // state at u
   int32_t label;   // label of the step (-1: none)
-  double total;
+  Number total;
 };
+using Way = WayTo<double>;
 
 struct Step {
   int64_t start, stop;
@@ -38,6 +44,7 @@ using Path = std::vector<Step>;
 // First-order chain: node (v, j) for v >= 1 means label j at time v - 1; (0, 0) is the start.
 class ChainGraph {
  public:
+  using Number = double;
   ChainGraph(const Kernels& kernels, const ChainView& view, const double* table, double* row)
       : kernels_(kernels), view_(view), table_(table), row_(row) {}
 
@@ -46,6 +53,7 @@ class ChainGraph {
   int64_t initial() const { return 0; }
   int32_t label(int64_t p) const { return static_cast<int32_t>(p); }
   int64_t reach() const { return 1; }
+  bool doubtful(int64_t v, int64_t p) const { return v > 0 && table_[(v - 1) * view_.labels + p] < -kFar; }
   // the table's row of v; for v >= 2 the row before it and the scores (L, L) of the steps, that incoming(v, .) adds up;
   // after prepare(v) the scores (L,) of the labels at v themselves
   const double* after(int64_t v) const { return table_ + (v - 1) * view_.labels; }
@@ -79,15 +87,16 @@ class ChainGraph {
   double* row_;
 };
 
-// The best path of a chain, straight from the table: what best_path(ChainGraph) returns, in a fraction of its time.
-inline void best_chain_labels(const ChainView& view, const double* table, int32_t* labels) {
+// The best path of a chain, straight from the table: what best_path(ChainGraph) finds, in a fraction of its time.
+inline bool best_chain_labels(const ChainView& view, const double* table, int32_t* labels) {
   const int64_t L = view.labels;
-  if (view.length == 0) return;
+  if (view.length == 0) return true;
   const double* last = table + (view.length - 1) * L;
   int64_t y = std::max_element(last, last + L) - last;
   for (int64_t t = view.length - 1;; --t) {
     labels[t] = static_cast<int32_t>(y);
-    if (t == 0) return;
+    if (!(table[t * L + y] >= -kFar)) return false;
+    if (t == 0) return true;
     const double* before = table + (t - 1) * L;
     const double* w = view.transition + (t - 1) * view.transition_stride + y;
     double best = kMinusInfinity;
@@ -104,6 +113,7 @@ inline void best_chain_labels(const ChainView& view, const double* table, int32_
 // Segment lattice on the pattern automaton. Ways are listed as the ranks of viterbi.hpp order them (null: no order).
 class SegmentGraph {
  public:
+  using Number = double;
   SegmentGraph(const Kernels& kernels, const SegmentView& view, const TopologyView& net, SegmentWork& work,
                const int32_t* ranks)
       : kernels_(kernels), view_(view), net_(net), work_(work), ranks_(ranks) {}
@@ -115,6 +125,7 @@ class SegmentGraph {
     return net_.state_keys[p] < net_.state_keys[p + 1] ? net_.key_label[net_.state_keys[p]] : -1;
   }
   int64_t reach() const { return view_.max_length; }
+  bool doubtful(int64_t v, int64_t p) const { return work_.a[v * work_.Sp + p] < -kFar; }
   void prepare(int64_t v) { keyed_ = kernels_.segment_end_rows(view_, net_, work_, v); }
   void incoming(int64_t v, int64_t p, std::vector<Way>& out) const {
     out.clear();
@@ -164,115 +175,140 @@ class SegmentGraph {
   bool keyed_ = false;
 };
 
-inline const Way* best_way(const std::vector<Way>& ways) {
-  const Way* best = nullptr;
-  for (const Way& way : ways)
-    if (way.total > kMinusInfinity && (!best || way.total > best->total)) best = &way;
+template <class Number>
+const WayTo<Number>* best_way(const std::vector<WayTo<Number>>& ways) {
+  const WayTo<Number>* best = nullptr;
+  for (const auto& way : ways)
+    if (possible(way.total) && (!best || best->total < way.total)) best = &way;
   return best;
+}
+
+// The probability of each way, given that one of them is taken; returns the logarithm of their sum.
+template <class Number>
+Number weigh(const std::vector<WayTo<Number>>& ways, std::vector<double>& weight) {
+  weight.assign(ways.size(), 0.0);
+  const auto* best = best_way(ways);
+  if (!best) return Number(kMinusInfinity);
+  double sum = 0.0;
+  for (size_t i = 0; i < ways.size(); ++i) sum += weight[i] = std::exp(gap(ways[i].total, best->total));
+  for (double& x : weight) x /= sum;
+  return best->total + Number(std::log(sum));
+}
+
+// Follows the ways that choose(ways) points to, from the end to the beginning.
+template <class Graph, class Choose>
+bool walk(Graph& graph, const Choose& choose, Path& path) {
+  path.clear();
+  if (graph.length() == 0) return true;
+  std::vector<WayTo<typename Graph::Number>> ways;
+  graph.finals(ways);
+  const auto* at = choose(ways);
+  for (int64_t v = graph.length(); at;) {
+    const int64_t from = at->from;
+    const int32_t state = at->source;
+    if (at->label >= 0) path.push_back({from, v, at->label});
+    if (graph.doubtful(from, state)) break;
+    if (from == 0) {
+      std::reverse(path.begin(), path.end());
+      return true;
+    }
+    v = from;
+    graph.prepare(v);
+    graph.incoming(v, state, ways);
+    at = choose(ways);
+  }
+  path.clear();
+  return false;
 }
 
 // The best path, from a table of best scores.
 template <class Graph>
-Path best_path(Graph& graph) {
-  Path path;
-  if (graph.length() == 0) return path;
-  std::vector<Way> ways;
-  graph.finals(ways);
-  Way at = *best_way(ways);
-  for (int64_t v = at.from; v > 0;) {
-    graph.prepare(v);
-    graph.incoming(v, at.source, ways);
-    at = *best_way(ways);
-    path.push_back({at.from, v, at.label});
-    v = at.from;
-  }
-  std::reverse(path.begin(), path.end());
-  return path;
+bool best_path(Graph& graph, Path& path) {
+  return walk(graph, best_way<typename Graph::Number>, path);
 }
 
 // A random path drawn from the distribution, from a table of forward sums. uniform: one number in [0, 1) for each
 // step and one for the final state, length() + 1 in all.
 template <class Graph>
-Path sample_path(Graph& graph, const double* uniform) {
-  Path path;
-  if (graph.length() == 0) return path;
-  std::vector<Way> ways;
-  const auto draw = [&ways](double u) {
-    const double top = best_way(ways)->total;
+bool sample_path(Graph& graph, const double* uniform, Path& path) {
+  using Ways = std::vector<WayTo<typename Graph::Number>>;
+  std::vector<double> weight;
+  const auto draw = [&](const Ways& ways) {
+    const auto* last = best_way(ways);
+    if (!last) return last;
     double sum = 0.0;
-    for (const Way& way : ways) sum += std::exp(way.total - top);
-    double left = u * sum;
-    const Way* last = nullptr;
-    for (const Way& way : ways) {
-      const double p = std::exp(way.total - top);
-      if (p == 0.0) continue;
-      last = &way;
-      if (left < p) break;
-      left -= p;
+    weight.clear();
+    for (const auto& way : ways) {
+      weight.push_back(std::exp(gap(way.total, last->total)));
+      sum += weight.back();
     }
-    return *last;
+    double left = *uniform++ * sum;
+    for (size_t i = 0; i < ways.size(); ++i) {
+      if (weight[i] == 0.0) continue;
+      last = &ways[i];
+      if (left < weight[i]) break;
+      left -= weight[i];
+    }
+    return last;
   };
-  graph.finals(ways);
-  Way at = draw(*uniform++);
-  for (int64_t v = at.from; v > 0;) {
-    graph.prepare(v);
-    graph.incoming(v, at.source, ways);
-    at = draw(*uniform++);
-    path.push_back({at.from, v, at.label});
-    v = at.from;
-  }
-  std::reverse(path.begin(), path.end());
-  return path;
+  return walk(graph, draw, path);
 }
 
 // The k best paths, best first, from a table of best scores. Best-first search from the end; an open node carries
-// its regret, how much worse than the best its best completion is. The table makes that exact, so every node that
-// is taken up lies on one of the k best paths: O(k T) nodes, each expanded in O(ways in).
+// how far its best completion lies below the best path. The table makes that exact, so every node that is taken up
+// lies on one of the k best paths: O(k T) nodes, each expanded in O(ways in).
 template <class Graph>
-std::vector<Path> best_paths(Graph& graph, int64_t k) {
-  std::vector<Path> found;
-  if (k <= 0) return found;
-  if (graph.length() == 0) return {Path()};
+bool best_paths(Graph& graph, int64_t k, std::vector<Path>& found) {
+  using Number = typename Graph::Number;
+  found.clear();
+  if (k <= 0) return true;
+  if (graph.length() == 0) {
+    found.emplace_back();
+    return true;
+  }
   struct Link {
     Step step;
     int64_t next;
   };
   struct Open {
-    double regret;
-    int64_t v, id, link;
+    Number below;
+    int64_t v, turn, id, link;
     int32_t state;
   };
-  // least regret first; among equals the deeper, then the earlier: the first path is the Viterbi path
+  // nearest to the best first; among equals those of the last node taken up, as they are listed: the first path is the
+  // Viterbi path
   const auto worse = [](const Open& a, const Open& b) {
-    if (a.regret != b.regret) return a.regret > b.regret;
-    if (a.v != b.v) return a.v > b.v;
+    if (!(a.below == b.below)) return a.below < b.below;
+    if (a.turn != b.turn) return a.turn < b.turn;
     return a.id > b.id;
   };
   std::vector<Link> links;
   std::vector<Open> open;
-  std::vector<Way> ways;
-  int64_t id = 0;
-  const auto push_all = [&](double regret, int64_t stop, int64_t link) {
-    const Way* best = best_way(ways);
+  std::vector<WayTo<Number>> ways;
+  int64_t turn = 0, id = 0;
+  const auto push_all = [&](const Number& below, int64_t stop, int64_t link) {
+    const auto* best = best_way(ways);
     if (!best) return;
-    const double top = best->total;
-    for (const Way& way : ways) {
-      if (!(way.total > kMinusInfinity)) continue;
+    ++turn;
+    const Number top = best->total;
+    for (const auto& way : ways) {
+      if (!possible(way.total)) continue;
       int64_t at = link;
       if (stop >= 0) {
         at = static_cast<int64_t>(links.size());
         links.push_back({{way.from, stop, way.label}, link});
       }
-      open.push_back({regret + (top - way.total), way.from, id++, at, way.source});
+      open.push_back({below + (way.total - top), way.from, turn, id++, at, way.source});
       std::push_heap(open.begin(), open.end(), worse);
     }
   };
   graph.finals(ways);
-  push_all(0.0, -1, -1);
+  push_all(Number(0.0), -1, -1);
   while (!open.empty() && static_cast<int64_t>(found.size()) < k) {
     std::pop_heap(open.begin(), open.end(), worse);
     const Open node = open.back();
     open.pop_back();
+    if (graph.doubtful(node.v, node.state)) return false;
     if (node.v == 0) {
       Path path;
       for (int64_t l = node.link; l >= 0; l = links[l].next) path.push_back(links[l].step);
@@ -281,7 +317,7 @@ std::vector<Path> best_paths(Graph& graph, int64_t k) {
     }
     graph.prepare(node.v);
     graph.incoming(node.v, node.state, ways);
-    push_all(node.regret, node.v, node.link);
+    push_all(node.below, node.v, node.link);
     // each open node stands for at least one path: more than are still wanted need not be kept
     const size_t wanted = static_cast<size_t>(k) - found.size();
     if (open.size() > 4 * wanted + 4096) {
@@ -309,7 +345,7 @@ std::vector<Path> best_paths(Graph& graph, int64_t k) {
         if (o.link >= 0) o.link = moved[o.link];
     }
   }
-  return found;
+  return true;
 }
 
 // Entropy in nats, from a table of forward sums, without the cancellation of log Z - E[score]:
@@ -319,21 +355,21 @@ double entropy(Graph& graph) {
   const int64_t T = graph.length(), S = graph.states();
   if (T == 0) return 0.0;
   std::vector<double> table(static_cast<size_t>((T + 1) * S), 0.0), weight;
-  std::vector<Way> ways;
+  std::vector<WayTo<typename Graph::Number>> ways;
   const auto mix = [&]() {
-    const Way* best = best_way(ways);
+    const auto* best = best_way(ways);
     if (!best) return 0.0;
-    const double top = best->total;
+    const auto top = best->total;
     double sum = 0.0, h = 0.0;
     weight.clear();
-    for (const Way& way : ways) {
-      weight.push_back(std::exp(way.total - top));
+    for (const auto& way : ways) {
+      weight.push_back(std::exp(gap(way.total, top)));
       sum += weight.back();
     }
     const double log_sum = std::log(sum);
     for (size_t i = 0; i < ways.size(); ++i)
       if (weight[i] > 0.0)
-        h += weight[i] / sum * (table[ways[i].from * S + ways[i].source] - (ways[i].total - top - log_sum));
+        h += weight[i] / sum * (table[ways[i].from * S + ways[i].source] - (gap(ways[i].total, top) - log_sum));
     return h;
   };
   for (int64_t v = 1; v <= T; ++v) {

@@ -5,7 +5,8 @@
 //   next(p, y)  = p.y if it is in P, else next(suffix(p), y)     [longest suffix of p.y in P]
 //   match(p, y) = p.y if it is a pattern, else match(suffix(p), y)  [longest pattern that is a suffix of p.y]
 // All patterns that match on an arc are match(p, y) and the chain of its suffix patterns. Both tables are filled
-// in order of length: O(total pattern length + |P| L) time, no search over pairs of patterns.
+// in order of length: O(n log m + |P| L) time for patterns of n symbols, the longest of m, no search over pairs of
+// patterns.
 //
 // A pattern that ends in EOS belongs to the state that its body is (bodies are proper prefixes, so they are
 // states): it counts when the sequence ends there.
@@ -32,6 +33,7 @@ class PatternAutomaton {
   // Patterns one after another in `symbols`, cut at `offsets` (n + 1); symbols 0..labels-1, BOS first, EOS last.
   PatternAutomaton(int64_t labels, const int32_t* symbols, const int64_t* offsets, int64_t n)
       : labels_(labels), patterns_(n) {
+    check_size(labels);
     build_trie(symbols, offsets);
     order_states();
     link();
@@ -89,6 +91,35 @@ class PatternAutomaton {
   };
   using Children = std::unordered_map<Key, int32_t, Hash>;
 
+  // What the labels lead to in each state, in lists.
+  class ByState {
+   public:
+    explicit ByState(int64_t states) : first_(static_cast<size_t>(states), -1) {}
+    void add(int32_t state, int32_t label, int32_t target) {
+      entries_.push_back({label, target, first_[state]});
+      first_[state] = static_cast<int32_t>(entries_.size()) - 1;
+    }
+    template <class Use>
+    void each(int32_t state, const Use& use) const {
+      for (int32_t i = first_[state]; i >= 0; i = entries_[i].next) use(entries_[i].label, entries_[i].target);
+    }
+
+   private:
+    struct Entry {
+      int32_t label, target, next;
+    };
+    std::vector<int32_t> first_;
+    std::vector<Entry> entries_;
+  };
+
+  static constexpr int64_t kMostEntries = int64_t{1} << 29;
+
+  void check_size(int64_t states) const {
+    if (states > kMostEntries / labels_)
+      throw std::length_error(std::to_string(states) + " states or more and " + std::to_string(labels_) +
+                              " labels are too many for a table of " + std::to_string(kMostEntries) + " entries");
+  }
+
   int32_t child(int32_t node, int32_t symbol) {
     const auto found = children_.try_emplace({node, symbol}, static_cast<int32_t>(parent_.size()));
     if (found.second) {
@@ -126,11 +157,7 @@ class PatternAutomaton {
   // States by their symbols read backwards, so that smaller last labels come first.
   void order_states() {
     const int64_t n = static_cast<int64_t>(parent_.size());
-    std::vector<int32_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return backwards_less(a, b); });
-    std::vector<int32_t> rank(n);
-    for (int64_t i = 0; i < n; ++i) rank[order[i]] = static_cast<int32_t>(i);
+    const std::vector<int32_t> rank = backward_ranks();
     std::vector<int32_t> parent(n), last(n), length(n);
     for (int64_t i = 0; i < n; ++i) {
       parent[rank[i]] = parent_[i] < 0 ? -1 : rank[parent_[i]];
@@ -148,14 +175,40 @@ class PatternAutomaton {
     initial_ = rank[initial_];
     root_ = rank[0];
   }
-  bool backwards_less(int32_t a, int32_t b) const {
-    while (a != b) {
-      if (parent_[a] < 0 || parent_[b] < 0) return parent_[a] < 0 && parent_[b] >= 0;
-      if (last_[a] != last_[b]) return last_[a] < last_[b];
-      a = parent_[a];
-      b = parent_[b];
+
+  // Ranks by the last symbol, then by the last two, four, and so on: those of twice as many symbols are the pairs of
+  // the ranks of a state and of its ancestor that many symbols up, sorted by counting. The root ends every string.
+  std::vector<int32_t> backward_ranks() const {
+    const int64_t n = static_cast<int64_t>(parent_.size());
+    std::vector<int32_t> rank(n), up(parent_), order(n), sorted(n), next(n), first;
+    up[0] = 0;
+    for (int64_t i = 0; i < n; ++i) rank[i] = i == 0 ? 0 : last_[i] + 2;  // BOS before the labels
+    std::iota(order.begin(), order.end(), 0);
+    int32_t ranks = static_cast<int32_t>(labels_) + 2;
+    const auto count = [&](const auto& key) {  // stable
+      first.assign(static_cast<size_t>(ranks) + 1, 0);
+      for (int64_t i = 0; i < n; ++i) ++first[key(i) + 1];
+      std::partial_sum(first.begin(), first.end(), first.begin());
+      for (const int32_t i : order) sorted[first[key(i)]++] = i;
+      order.swap(sorted);
+    };
+    count([&](int64_t i) { return rank[i]; });
+    for (bool again = true; again;) {
+      count([&](int64_t i) { return rank[up[i]]; });
+      count([&](int64_t i) { return rank[i]; });
+      int32_t at = -1;
+      for (int64_t i = 0; i < n; ++i) {
+        const int32_t a = order[i], b = order[i > 0 ? i - 1 : 0];
+        if (i == 0 || rank[a] != rank[b] || rank[up[a]] != rank[up[b]]) ++at;
+        next[a] = at;
+      }
+      again = at + 1 < n;
+      ranks = at + 1;
+      rank.swap(next);
+      for (int64_t i = 0; i < n; ++i) sorted[i] = up[up[i]];
+      up.swap(sorted);
     }
-    return false;
+    return rank;
   }
 
   void link() {
@@ -164,15 +217,17 @@ class PatternAutomaton {
     std::iota(by_length.begin(), by_length.end(), 0);
     std::stable_sort(by_length.begin(), by_length.end(),
                      [&](int32_t a, int32_t b) { return length_[a] < length_[b]; });
-    std::unordered_map<Key, int32_t, Hash> pattern_at;
-    pattern_at.reserve(patterns_);
+    check_size(n);
+    ByState patterns(n), children(n);
     end_match_.assign(n, -1);
     for (int64_t z = 0; z < patterns_; ++z) {
       if (ends_[z])
         end_match_[pattern_state_[z]] = static_cast<int32_t>(z);
       else
-        pattern_at[{pattern_state_[z], pattern_label_[z]}] = static_cast<int32_t>(z);
+        patterns.add(pattern_state_[z], pattern_label_[z], static_cast<int32_t>(z));
     }
+    for (const auto& c : children_)
+      if (c.first.symbol >= 0) children.add(c.first.node, c.first.symbol, c.second);
     next_.assign(n * labels_, root_);
     match_.assign(n * labels_, -1);
     suffix_.assign(n, -1);
@@ -190,15 +245,11 @@ class PatternAutomaton {
         else
           end_match_[p] = end_match_[s];
       }
-      for (int32_t y = 0; y < labels_; ++y) {
-        const auto c = children_.find({p, y});
-        if (c != children_.end()) next[y] = c->second;
-        const auto z = pattern_at.find({p, y});
-        if (z != pattern_at.end()) {
-          pattern_suffix_[z->second] = match[y];
-          match[y] = z->second;
-        }
-      }
+      children.each(p, [&](int32_t y, int32_t child) { next[y] = child; });
+      patterns.each(p, [&](int32_t y, int32_t z) {
+        pattern_suffix_[z] = match[y];
+        match[y] = z;
+      });
     }
     children_.clear();
   }

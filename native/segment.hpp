@@ -13,7 +13,8 @@
 //
 // Scaling and its guard are those of chain.hpp: rows are shifted by their maximum, positions by a power of
 // two, log scales are kept as exact pairs; "mixing" here means that all label patterns longer than one depend
-// on the start alone and are of bounded range, so that no lost state could matter.
+// on the start alone and are of bounded range, so that no lost state could matter. Rows are sums of several scores here:
+// those that doubles cannot add (w.tame) are for exact.hpp.
 #pragma once
 
 #include "segment_sink.hpp"
@@ -63,23 +64,20 @@ inline bool segment_forward(const SegmentView& s, const TopologyView& n, Segment
     double* a = w.a + v * w.Sp;
     if (v > 0) {
       const int64_t longest = M < v ? M : v;
-      double top = -kInfinity;
+      Heaviest heaviest(w.a_scale[v - 1]);
       if (w.cache && w.alive[v - 1]) sweep.fill_cache(v - 1);
       row_zero(w.inside_c, w.Cp);
-      const Scale& reference = w.a_scale[v - 1];
       for (int64_t d = 1; d <= longest; ++d) {
         const int64_t u = v - d;
         if (w.inside_x) row_add(w.inside_c, w.inside_x + u * w.Cp, w.Cp);
-        if (!w.alive[u]) {
-          w.row_top[d - 1] = -kInfinity;
-          continue;
-        }
+        w.row_top[d - 1] = -kInfinity;
+        if (!w.alive[u]) continue;
         sweep.compute(u, d, w.inside_c, watch);
-        const double e = w.row_top[d - 1] + difference(w.g_scale[u], reference);
-        top = e > top ? e : top;
+        if (w.row_top[d - 1] > -kInfinity) w.row_scale[d - 1] = heaviest.meet(w.g_scale[u], w.row_top[d - 1]);
       }
-      w.a_scale[v] = reference;
-      w.alive[v] = top > -kInfinity;
+      if (!(w.tame && heaviest.fits())) return w.tame = false;
+      w.a_scale[v] = heaviest.scale;
+      w.alive[v] = heaviest.top > -kInfinity;
       if (!w.alive[v]) {
         row_zero(a, w.Sp);
         if (v == T) return false;
@@ -90,7 +88,7 @@ inline bool segment_forward(const SegmentView& s, const TopologyView& n, Segment
       for (int64_t d = 1; d <= longest; ++d) {
         const int64_t u = v - d;
         if (!(w.row_top[d - 1] > -kInfinity)) continue;
-        const double e = w.row_top[d - 1] + difference(w.g_scale[u], reference) - top;
+        const double e = difference(w.row_scale[d - 1], heaviest.scale);
         if (watch && w.row_low[d - 1] - w.row_top[d - 1] + e + w.g_low[u] < kLogNoUnderflow) lossless = false;
         if (e < kExpFloor) continue;
         const Vec f = splat(std::exp(e));
@@ -104,7 +102,6 @@ inline bool segment_forward(const SegmentView& s, const TopologyView& n, Segment
       if (!lossless && too_small(a, w.S, n.initial)) return false;
       const int x = exponent_of(sum);
       row_scale(a, w.Sp, two_to(-x));
-      add(w.a_scale[v], top);
       add(w.a_scale[v], x * kLn2);
     }
     if (v == T) break;
@@ -149,28 +146,25 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
   w.b_scale[T] = Scale();
   double b_low = 0.0;  // log of the smallest positive b met so far
   for (int64_t u = T - 1; u >= 0; --u) {
-    const Scale reference = w.b_scale[u + 1];
-    w.b_scale[u] = reference;
     const int64_t longest = M < T - u ? M : T - u;
-    double top = -kInfinity;
+    Heaviest heaviest(w.b_scale[u + 1]);
     if (w.alive[u]) {
       row_zero(w.inside_c, w.Cp);
       for (int64_t d = 1; d <= longest; ++d) {
         const int64_t v = u + d;
         if (w.inside_x) row_add(w.inside_c, w.inside_x + (v - 1) * w.Cp, w.Cp);
-        if (!w.alive[v]) {
-          w.row_top[d - 1] = -kInfinity;
-          continue;
-        }
+        w.row_top[d - 1] = -kInfinity;
+        if (!w.alive[v]) continue;
         sweep.compute(u, d, w.inside_c, watch);
-        const double e = w.row_top[d - 1] + difference(w.b_scale[v], reference);
-        top = e > top ? e : top;
+        if (w.row_top[d - 1] > -kInfinity) w.row_scale[d - 1] = heaviest.meet(w.b_scale[v], w.row_top[d - 1]);
       }
+      if (!(w.tame && heaviest.fits())) return w.tame = false;
     }
-    w.alive[u] = top > -kInfinity;
+    w.b_scale[u] = heaviest.scale;
+    w.alive[u] = heaviest.top > -kInfinity;
     if (!w.alive[u]) continue;
 
-    const double log_factor = top + log_ratio(w.g_scale[u], reference, log_z);
+    const double log_factor = log_ratio(w.g_scale[u], heaviest.scale, log_z);
     if (log_factor > 600.0) return false;
     const Vec factor = splat(exp_scalar(log_factor));
     const double* g = w.g + u * w.Kp;
@@ -179,7 +173,7 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
     for (int64_t d = 1; d <= longest; ++d) {
       const int64_t v = u + d;
       if (!(w.row_top[d - 1] > -kInfinity)) continue;
-      const double e = w.row_top[d - 1] + difference(w.b_scale[v], reference) - top;
+      const double e = difference(w.row_scale[d - 1], heaviest.scale);
       if (watch && w.row_low[d - 1] - w.row_top[d - 1] + e + b_low < kLogNoUnderflow) lossless = false;
       if (e < kExpFloor) continue;
       const Vec f = splat(std::exp(e));
@@ -205,14 +199,13 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
     }
     if (n.start_classes && sink.answer.starts) {
       // g was rescaled after its sums were taken: g_scale - a_scale holds by how much
-      const double back = log_ratio(w.a_scale[u], reference, log_z) + start_top(w, u) + top;
+      const double back = log_ratio(w.a_scale[u], heaviest.scale, log_z) + start_top(w, u);
       if (back > 600.0) return false;
       start_posteriors(n, w, w.a + u * w.Sp, weight, w.h, exp_scalar(back), w.start_q);
       sink.starts(u, w.start_q);
     }
     const int x = exponent_of(sum);
     row_scale(w.state, w.Sp, two_to(-x));
-    add(w.b_scale[u], top);
     add(w.b_scale[u], start_top(w, u));
     add(w.b_scale[u], x * kLn2);
     double* b = w.b + u * w.Kp;

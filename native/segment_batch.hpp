@@ -9,7 +9,6 @@
 #include "batch.hpp"
 #include "knowledge.hpp"
 #include "pattern_automaton.hpp"
-#include "viterbi.hpp"
 
 namespace scansion {
 
@@ -77,17 +76,10 @@ class SegmentBatch {
     return v;
   }
 
-  template <bool best, class Use>
-  void with_graph(int64_t i, Workspace& work, const Use& use) const {
-    const SegmentView v = view(i);
-    SegmentWork tables;
-    double* block = work.take(kernels().segment_workspace(v, net_));
+  template <Table table, class Use>
+  bool with_graph(int64_t i, Workspace& work, const Use& use) const {
     std::vector<int32_t> ranks;
-    if (best ? !fill_best_scores(kernels(), v, net_, block, tables, ranks)
-             : !(kernels().segment_table(v, net_, block, tables) > kMinusInfinity))
-      return;
-    SegmentGraph graph(kernels(), v, net_, tables, best ? ranks.data() : nullptr);
-    use(graph);
+    return on_segments(view(i), net_, work, ranks, table, use);
   }
 
   double score(int64_t i, const Configuration& configuration) const {
@@ -119,11 +111,10 @@ class SegmentBatch {
 
   int64_t furthest(int64_t i) const {
     const SegmentView v = view(i);
-    Workspace work;
-    SegmentWork tables;
-    kernels().segment_table(v, net_, work.take(kernels().segment_workspace(v, net_)), tables);
+    ExactSegments graph(v, net_, false);
+    fill_exact(graph, true);
     int64_t reached = v.length;
-    while (reached > 0 && !tables.alive[reached]) --reached;
+    while (reached > 0 && !graph.alive(reached)) --reached;
     return reached;
   }
 
@@ -155,8 +146,7 @@ class SegmentBatch {
         if (g.inside) one.inside = g.inside + first * C;
         if (g.end) one.end = g.end + first * C;
         if (g.by_length) one.by_length = length_sum.open(one_length);
-        double* block = work[worker].take(kernels().segment_workspace(v, net_));
-        if (!kernels().segment_posteriors(v, net_, block, backward, one)) ++escaped;
+        if (!segment_posteriors(v, net_, work[worker], backward, one)) ++escaped;
         answer.log_partition[i] = one.log_partition;
         starts_sum.close(one_starts, chunk);
         start_sum.close(one_start, chunk);

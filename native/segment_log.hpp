@@ -36,80 +36,79 @@ inline void key_log_sums(const TopologyView& n, const SegmentWork& w, const doub
   }
 }
 
-// Forward in log space. a[v] and g[v] are logarithms relative to a_scale[v]; w.start_w holds scores. Returns log Z;
-// -inf: nothing is possible.
-inline double segment_log_forward(const SegmentView& s, const TopologyView& n, SegmentWork& w, Scale& log_z) {
+// Forward in log space. a[v] and g[v] are logarithms relative to a_scale[v]; w.start_w holds scores.
+inline Filled segment_log_forward(const SegmentView& s, const TopologyView& n, SegmentWork& w, Scale& log_z) {
   const int64_t T = s.length, M = s.max_length;
   const RowSweep sweep{s, n, w};
+  LogRows logs;
   for (int64_t p = 0; p < w.Sp; ++p) w.a[p] = p == n.initial ? 0.0 : -kInfinity;
   w.a_scale[0] = Scale();
   w.alive[0] = 1;
   for (int64_t v = 0;; ++v) {
     double* a = w.a + v * w.Sp;
     if (v > 0) {
-      const Scale reference = w.a_scale[v - 1];
       const int64_t longest = M < v ? M : v;
       const bool keyed = sweep.by_key(v);
+      Heaviest heaviest(w.a_scale[v - 1]);
       row_zero(w.inside_c, w.Cp);
-      for (int64_t k = 0; k < w.K; ++k) w.h[k] = -kInfinity;
       for (int64_t d = 1; d <= longest; ++d) {
         const int64_t u = v - d;
         if (w.inside_x) row_add(w.inside_c, w.inside_x + u * w.Cp, w.Cp);
         w.row_top[d - 1] = -kInfinity;
         if (!w.alive[u]) continue;
         sweep.compute(u, d, w.inside_c, false);
-        if (!(w.row_top[d - 1] > -kInfinity)) continue;
-        const double offset = difference(w.a_scale[u], reference);
-        const double* g = w.g + u * w.Kp;
-        for (int64_t k = 0; k < w.K; ++k) {
-          const double x = g[k] + class_score(n, sweep.row(u, d), keyed, k) + offset;
-          w.h[k] = x > w.h[k] ? x : w.h[k];
+        if (w.row_top[d - 1] > -kInfinity) w.row_scale[d - 1] = heaviest.meet(w.a_scale[u], w.row_top[d - 1]);
+      }
+      if (!(w.tame && heaviest.fits())) return Filled::kLost;
+      // use(key, log of what comes in) of all segments that end at v
+      const auto each = [&](const auto& use) {
+        for (int64_t d = 1; d <= longest; ++d) {
+          if (!(w.row_top[d - 1] > -kInfinity)) continue;
+          const double by = difference(w.row_scale[d - 1], heaviest.scale), top = w.row_top[d - 1];
+          const double* g = w.g + (v - d) * w.Kp;
+          const double* row = sweep.row(v - d, d);
+          for (int64_t k = 0; k < w.K; ++k) use(k, g[k] + (class_score(n, row, keyed, k) - top) + by);
         }
-      }
+      };
+      for (int64_t k = 0; k < w.K; ++k) w.h[k] = -kInfinity;
+      each([&](int64_t k, double x) { w.h[k] = x > w.h[k] ? x : w.h[k]; });
       row_zero(w.q, w.Kp);
-      for (int64_t d = 1; d <= longest; ++d) {
-        if (!(w.row_top[d - 1] > -kInfinity)) continue;
-        const int64_t u = v - d;
-        const double offset = difference(w.a_scale[u], reference);
-        const double* g = w.g + u * w.Kp;
-        for (int64_t k = 0; k < w.K; ++k)
-          if (w.h[k] > -kInfinity)
-            w.q[k] += std::exp(g[k] + class_score(n, sweep.row(u, d), keyed, k) + offset - w.h[k]);
-      }
+      each([&](int64_t k, double x) {
+        if (w.h[k] > -kInfinity) w.q[k] += std::exp(x - w.h[k]);
+      });
       for (int64_t k = 0; k < w.K; ++k)
         if (w.h[k] > -kInfinity) w.h[k] += std::log(w.q[k]);
       for (int64_t p = 0; p < w.S; ++p)
         a[p] = log_add_all(w.h + n.state_keys[p], n.state_keys[p + 1] - n.state_keys[p]);
       for (int64_t p = w.S; p < w.Sp; ++p) a[p] = -kInfinity;
-      w.a_scale[v] = reference;
-      const double m = row_center(a, w.S);
-      w.alive[v] = m > -kInfinity;
-      if (w.alive[v]) add(w.a_scale[v], m);
+      w.a_scale[v] = heaviest.scale;
+      const double shift = logs.settle(a, nullptr, w.S);
+      w.alive[v] = shift > -kInfinity;
+      if (w.alive[v]) add(w.a_scale[v], shift);
     }
     if (v == T) break;
     if (w.alive[v]) key_log_sums(n, w, a, start_row(w, v), w.g + v * w.Kp);
   }
-  if (!w.alive[T]) return -kInfinity;
+  if (!w.alive[T]) return Filled::kNothing;
   log_z = w.a_scale[T];
   add(log_z, log_add_all(w.a + T * w.Sp, w.S));
-  return value(log_z);
+  return logs.kept();
 }
 
-// Backward and posteriors in log space, after segment_log_forward.
-inline void segment_log_backward(const SegmentView& s, const TopologyView& n, SegmentWork& w, const Scale& log_z,
+// Backward and posteriors in log space, after segment_log_forward. False: digits would be lost.
+inline bool segment_log_backward(const SegmentView& s, const TopologyView& n, SegmentWork& w, const Scale& log_z,
                                  const SegmentSink& sink) {
   const int64_t T = s.length, M = s.max_length;
   const RowSweep sweep{s, n, w};
+  LogRows logs;
   sink.open();
   for (int64_t k = 0; k < w.K; ++k) w.b[T * w.Kp + k] = 0.0;
   w.b_scale[T] = Scale();
   for (int64_t u = T - 1; u >= 0; --u) {
-    const Scale reference = w.b_scale[u + 1];
-    w.b_scale[u] = reference;
+    Heaviest heaviest(w.b_scale[u + 1]);
+    w.b_scale[u] = heaviest.scale;
     if (!w.alive[u]) continue;
     const int64_t longest = M < T - u ? M : T - u;
-    const double* g = w.g + u * w.Kp;
-    for (int64_t k = 0; k < w.K; ++k) w.h[k] = -kInfinity;
     row_zero(w.inside_c, w.Cp);
     for (int64_t d = 1; d <= longest; ++d) {
       const int64_t v = u + d;
@@ -117,33 +116,34 @@ inline void segment_log_backward(const SegmentView& s, const TopologyView& n, Se
       w.row_top[d - 1] = -kInfinity;
       if (!w.alive[v]) continue;
       sweep.compute(u, d, w.inside_c, false);
-      if (!(w.row_top[d - 1] > -kInfinity)) continue;
-      const bool keyed = sweep.by_key(v);
-      const double offset = difference(w.b_scale[v], reference);
-      const double* b = w.b + v * w.Kp;
-      for (int64_t k = 0; k < w.K; ++k) {
-        const double x = class_score(n, sweep.row(u, d), keyed, k) + b[k] + offset;
-        w.h[k] = x > w.h[k] ? x : w.h[k];
-      }
+      if (w.row_top[d - 1] > -kInfinity) w.row_scale[d - 1] = heaviest.meet(w.b_scale[v], w.row_top[d - 1]);
     }
-    const double base = log_ratio(w.a_scale[u], reference, log_z);
+    if (!heaviest.fits()) return false;
+    // use(key, log of what follows) of all segments that begin at u; ready(length) after each length
+    const auto each = [&](const auto& use, const auto& ready) {
+      for (int64_t d = 1; d <= longest; ++d) {
+        if (!(w.row_top[d - 1] > -kInfinity)) continue;
+        const double by = difference(w.row_scale[d - 1], heaviest.scale), top = w.row_top[d - 1];
+        const bool keyed = sweep.by_key(u + d);
+        const double* b = w.b + (u + d) * w.Kp;
+        const double* row = sweep.row(u, d);
+        for (int64_t k = 0; k < w.K; ++k) use(k, (class_score(n, row, keyed, k) - top) + b[k] + by);
+        ready(d);
+      }
+    };
+    for (int64_t k = 0; k < w.K; ++k) w.h[k] = -kInfinity;
+    each([&](int64_t k, double x) { w.h[k] = x > w.h[k] ? x : w.h[k]; }, [](int64_t) {});
+    const double base = log_ratio(w.a_scale[u], heaviest.scale, log_z);
+    const double* g = w.g + u * w.Kp;
     double* sums = w.b + u * w.Kp;  // not read before it is written below
     row_zero(sums, w.Kp);
-    for (int64_t d = 1; d <= longest; ++d) {
-      if (!(w.row_top[d - 1] > -kInfinity)) continue;
-      const int64_t v = u + d;
-      const bool keyed = sweep.by_key(v);
-      const double offset = difference(w.b_scale[v], reference);
-      const double* b = w.b + v * w.Kp;
-      for (int64_t k = 0; k < w.Kp; ++k) w.q[k] = 0.0;
-      for (int64_t k = 0; k < w.K; ++k) {
-        if (!(w.h[k] > -kInfinity)) continue;
-        const double x = class_score(n, sweep.row(u, d), keyed, k) + b[k] + offset;
-        sums[k] += std::exp(x - w.h[k]);
-        w.q[k] = std::exp(g[k] + x + base);
-      }
-      sink.segment(u, d, w.q);
-    }
+    row_zero(w.q, w.Kp);
+    each(
+        [&](int64_t k, double x) {
+          if (w.h[k] > -kInfinity) sums[k] += std::exp(x - w.h[k]);
+          w.q[k] = x > -kInfinity ? std::exp(g[k] + x + base) : 0.0;
+        },
+        [&](int64_t d) { sink.segment(u, d, w.q); });
     for (int64_t k = 0; k < w.K; ++k)
       if (w.h[k] > -kInfinity) w.h[k] += std::log(sums[k]);
 
@@ -169,13 +169,15 @@ inline void segment_log_backward(const SegmentView& s, const TopologyView& n, Se
       }
     for (int64_t p = 0; p < w.S; ++p)
       if (top[p] > -kInfinity) top[p] += std::log(mass[p]);
-    const double m = row_center(top, w.S);
-    w.alive[u] = m > -kInfinity;
+    const double shift = logs.settle(top, nullptr, w.S);
+    w.alive[u] = shift > -kInfinity;
     if (!w.alive[u]) continue;
-    add(w.b_scale[u], m);
+    w.b_scale[u] = heaviest.scale;
+    add(w.b_scale[u], shift);
     for (int64_t k = 0; k < w.K; ++k) w.b[u * w.Kp + k] = top[n.key_target[k]];
   }
   sink.close();
+  return logs.kept() == Filled::kFine;
 }
 
 }  // namespace scansion::SCANSION_ISA

@@ -62,6 +62,7 @@ inline int64_t carve_segment_work(const SegmentView& s, const TopologyView& n, d
   }
   w.row_top = c.take(M);
   w.row_low = c.take(M);
+  w.row_scale = reinterpret_cast<Scale*>(c.take(2 * M));
   w.h = c.take(w.Kp);
   w.x = c.take(w.row_stride);
   w.q = c.take(w.Kp);
@@ -107,6 +108,13 @@ inline void prepare_segment(const SegmentView& s, const TopologyView& n, double*
   if (w.end_x) extents(s.end, T, w.end_x);
   if (w.length_x) extents(s.by_length, M, w.length_x);
 
+  // no score so large that one which fell far behind could come back; other rows are sums of scores that are no larger
+  // than they, or of smaller ones
+  const auto most = [](const double* part, int64_t size) { return part ? array_max(part, size) : -kInfinity; };
+  w.tame = most(s.start, (s.start_stride ? T : 1) * s.columns) <= kTame && most(s.end, T * s.columns) <= kTame &&
+           most(s.by_length, M * s.columns) <= kTame &&
+           most(s.inside, T * s.columns) * static_cast<double>(M) <= kFar;
+
   double worst = 0.0;
   for (int64_t r = 0; r < w.start_rows; ++r) {
     double* row = w.start_w + r * w.Qp;
@@ -118,6 +126,8 @@ inline void prepare_segment(const SegmentView& s, const TopologyView& n, double*
     const double top = row_max(row, w.Qp);
     w.start_top[r] = top > -kInfinity ? top : 0.0;
     w.start_low[r] = row_lowest_finite(row, w.Qp) - w.start_top[r];
+    if (n.start_classes && !(std::abs(w.start_top[r]) <= kTame && w.start_low[r] >= -kTame))
+      w.tame = w.tame && w.start_top[r] >= -kFar && array_max(s.starts + r * P, P) <= kTame;
     for (int64_t q = 0; q < w.Q - (n.bare_arcs ? 0 : 1); ++q) worst = top - row[q] > worst ? top - row[q] : worst;
   }
   // a state that lost its weight differs from the heaviest one for at most `longest` segments
@@ -200,6 +210,30 @@ inline double log_ratio(const Scale& g, const Scale& b, const Scale& z) {
   return s.hi + (s.lo + (b.lo - z.lo));
 }
 
+// The heaviest row that meets a position: the products of all others are scaled to it. Its scale is a sum of scales, with
+// nothing rounded that 1e5 positions could add up.
+struct Heaviest {
+  Scale scale;     // that of the neighbouring position, until a row is met
+  double top = -kInfinity;
+  explicit Heaviest(const Scale& neighbour) : scale(neighbour), reference(neighbour) {}
+
+  // weights of some scale times a row of some maximum; returns the scale of both
+  Scale meet(const Scale& weights, double row_top) {
+    Scale both = weights;
+    add(both, row_top);
+    const double e = difference(both, reference);
+    if (!(difference(weights, reference) <= kFar && e <= kFar)) tame = false;
+    if (e > top) top = e, scale = both;
+    return both;
+  }
+  // doubles have the digits
+  bool fits() const { return tame && (top == -kInfinity || top >= -kFar); }
+
+ private:
+  bool tame = true;
+  Scale reference;
+};
+
 // The rows of segments [u, u+d), d = 1..M, in w.rows; row d has w.row_top[d-1] as its maximum (-inf: impossible). Rows are by extent class, or by key where the sequence ends on EOS patterns.
 struct RowSweep {
   const SegmentView& s;
@@ -228,7 +262,13 @@ struct RowSweep {
       width = w.Kp;
     }
     w.row_top[d - 1] = any ? row_max(r, width) : -kInfinity;
+    if (any && s.full && !(most_of(u, d) <= kTame)) w.tame = false;
     if (want_low) w.row_low[d - 1] = any ? row_lowest_finite(r, width) : kInfinity;
+  }
+
+  // the largest score of a whole segment, whatever its pattern
+  SCANSION_RARE double most_of(int64_t u, int64_t d) const {
+    return array_max(s.full + (u * s.full_stride + d - 1) * s.columns, s.columns);
   }
 
   // All rows that start at u, into the cache: memory is read in order, and each row rests between being written
@@ -248,6 +288,7 @@ struct RowSweep {
       double* r = row(u, d);
       w.cache_top[at] = row_max(r, w.Cp);
       w.cache_low[at] = row_lowest_finite(r, w.Cp);
+      if (!(w.cache_top[at] <= kTame && w.cache_low[at] >= -kTame) && !(most_of(u, d) <= kTame)) w.tame = false;
       if (w.cache_top[at] > -kInfinity) row_exp_fast(r, w.Cp, w.cache_top[at]);
     }
   }

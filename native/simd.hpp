@@ -23,6 +23,13 @@
 #include <arm_neon.h>
 #endif
 
+// Functions that are hardly ever called, and must not grow the loops that may call them.
+#if defined(__GNUC__)
+#define SCANSION_RARE __attribute__((noinline, cold))
+#else
+#define SCANSION_RARE
+#endif
+
 namespace scansion::SCANSION_ISA {
 
 constexpr int64_t kLanes = 4;

@@ -190,14 +190,15 @@ class LocalTables {
   std::vector<int64_t> at_;
 };
 
-// Row of label scores -> e^{score - largest}; returns the largest. allowed (L,) or null.
+// Row of label scores -> e^{score - largest}; returns the largest. allowed (L,) or null. Minus infinity: nothing is
+// possible, or the sum of such numbers would lose digits.
 inline double exponentiate_row(const double* score, int64_t labels, const uint8_t* allowed, double* out) {
   double top = kMinusInfinity;
   for (int64_t y = 0; y < labels; ++y) {
     out[y] = allowed && !allowed[y] ? kMinusInfinity : score[y];
     top = std::max(top, out[y]);
   }
-  if (!(top > kMinusInfinity)) {
+  if (!(std::abs(top) <= kTame)) {
     std::fill_n(out, labels, 0.0);
     return kMinusInfinity;
   }

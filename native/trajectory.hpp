@@ -76,12 +76,9 @@ class PlaceScores {
     if (m_.dense) return best_chain();
     Path path;
     const SegmentView view = segment_view();
-    SegmentWork tables;
     std::vector<int32_t> ranks;
-    double* block = s_.work_.take(kernels().segment_workspace(view, net_->topology()));
-    if (!fill_best_scores(kernels(), view, net_->topology(), block, tables, ranks)) return path;
-    SegmentGraph graph(kernels(), view, net_->topology(), tables, ranks.data());
-    path = best_path(graph);
+    on_segments(view, net_->topology(), s_.work_, ranks, Table::kBest,
+                [&](auto& graph) { return best_path(graph, path); });
     for (Step& step : path) step.label = trajectory_[step.label];
     return path;
   }
@@ -259,8 +256,7 @@ class PlaceScores {
       answer.full = like(full_, full);
       answer.starts = like(starts_, starts);
     }
-    double* block = s_.work_.take(kernels().segment_workspace(view, net_->topology()));
-    kernels().segment_posteriors(view, net_->topology(), block, out != nullptr, answer);
+    scansion::segment_posteriors(view, net_->topology(), s_.work_, out != nullptr, answer);
     if (!out) return answer.log_partition;
     const FlatArrays& a = *out;
     if (answer.start) scatter(start, T_, a.start);

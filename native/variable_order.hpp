@@ -34,8 +34,8 @@ class VariableOrder {
         sets_(net_, always_, model.varying_starts, matrix_.member()),
         local_(sets_) {
     const FeatureRows& f = m_.parts[kStart];
-    if (f.rows && !data_.values) split_ = std::make_unique<SplitFeatures>(f, m_.labels, data_);
-    for (int64_t a = 0; f.rows && data_.values && a < f.attributes; ++a)
+    if (f.rows && SplitFeatures::serves(data_)) split_ = std::make_unique<SplitFeatures>(f, m_.labels, data_);
+    for (int64_t a = 0; f.rows && !split_ && a < f.attributes; ++a)
       stop_.push_back(std::lower_bound(f.column + f.rows[a], f.column + f.rows[a + 1], m_.labels) - f.column);
   }
 
@@ -404,13 +404,7 @@ class VariableOrder {
   void each_narrow(int64_t token, const Use& use) const {
     const FeatureRows& f = m_.parts[kStart];
     if (split_) {
-      const std::vector<int32_t>& ids = split_->narrow_ids();
-      const int64_t last = split_->narrow_offsets()[token + 1], ahead = static_cast<int64_t>(ids.size());
-      for (int64_t e = split_->narrow_offsets()[token]; e < last; ++e) {
-        if (e + 8 < ahead) prefetch(f.rows + ids[e + 8]);
-        const int64_t id = ids[e];
-        for (int64_t k = f.rows[id]; k < split_->stop(id); ++k) use(k, 1.0);
-      }
+      split_->each_other(token, [](int64_t) {}, [&](int64_t k, int64_t, double value) { use(k, value); });
       return;
     }
     for (int64_t e = data_.token_offsets[token]; e < data_.token_offsets[token + 1]; ++e) {
@@ -672,7 +666,7 @@ class VariableOrder {
   std::vector<int32_t> position_set_;
   Hits hits_;
   std::unique_ptr<SplitFeatures> split_;
-  std::vector<int64_t> stop_;      // as SplitFeatures::stop, without it
+  std::vector<int64_t> stop_;      // (attributes,) end of their features on single labels, unless split_ has it
   std::vector<double> observed_;   // (weights,)
   std::vector<Coefficients> coefficients_;  // by base set
   std::vector<double> table_;

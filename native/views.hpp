@@ -8,6 +8,17 @@
 
 namespace scansion {
 
+// How far doubles go in log space: sums of scores up to kTame, in rows whose entries lie within kFar of the best, keep
+// ten digits behind the point. Beyond, numbers are those of exact.hpp.
+constexpr double kTame = 0x1p17;
+constexpr double kFar = 0x1p20;
+
+// How sums over configurations were taken: in scaled linear space, in log space; or digits would have been lost.
+enum class Sums { kLinear, kLog, kLost };
+
+// How a table of logarithms was filled. kDoubtful: but for entries further than kFar below the best of their position.
+enum class Filled { kFine, kDoubtful, kNothing, kLost };
+
 // One sequence of a first-order chain: score(y) = start[y_0] + sum_t unary[t, y_t]
 // + sum_t transition[(t,) y_t, y_{t+1}] + end[y_{T-1}].
 struct ChainView {
@@ -112,6 +123,7 @@ struct SegmentWork {
   int64_t start_rows = 0;                  // T or 1
   int64_t row_stride = 0;
   bool mixing = false;
+  bool tame = true;              // doubles can add the scores: false once one was met that is too large
   double* start_x = nullptr;     // (start_rows, Cp): parts by extent class, summed over suffix classes
   double* inside_x = nullptr;    // (T, Cp)
   double* end_x = nullptr;       // (T, Cp)
@@ -133,6 +145,7 @@ struct SegmentWork {
   double* cache_low = nullptr;   // (T, M)
   double* row_top = nullptr;     // (M,)
   double* row_low = nullptr;     // (M,)
+  Scale* row_scale = nullptr;    // (M,) of a row's maximum times the weights that it meets
   double* h = nullptr;           // (Kp,)
   double* x = nullptr;           // (row_stride,)
   double* q = nullptr;           // (Kp,)

@@ -7,15 +7,16 @@
 #pragma once
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "kernels.hpp"
 
 namespace scansion {
 
-// Fills work.a (relative to work.a_scale), work.alive and ranks (T+1, S). False: nothing is possible.
-inline bool fill_best_scores(const Kernels& kernels, const SegmentView& view, const TopologyView& net, double* block,
+// Fills work.a (relative to work.a_scale), work.alive and ranks (T+1, S).
+inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, const TopologyView& net, double* block,
                              SegmentWork& work, std::vector<int32_t>& ranks) {
   constexpr double none = -std::numeric_limits<double>::infinity();
   kernels.segment_prepare(view, net, block, work);
@@ -26,6 +27,7 @@ inline bool fill_best_scores(const Kernels& kernels, const SegmentView& view, co
   work.a[net.initial] = 0.0;
   work.a_scale[0] = Scale();
   work.alive[0] = 1;
+  bool fine = true;
   for (int64_t v = 0; v <= T; ++v) {
     double* a = work.a + v * work.Sp;
     if (v > 0) {
@@ -37,16 +39,22 @@ inline bool fill_best_scores(const Kernels& kernels, const SegmentView& view, co
         if (!(work.row_top[d - 1] > none)) continue;
         const int64_t u = v - d;
         const double offset = (work.a_scale[u].hi - reference.hi) + (work.a_scale[u].lo - reference.lo);
+        if (!(offset <= kFar)) work.tame = false;
         const double* row = work.rows + (d - 1) * work.row_stride;
         const double* g = work.g + u * work.Kp;
-        for (int64_t k = 0; k < K; ++k) {
-          const double x = g[k] + (row[keyed ? k : net.key_extent[k]] + offset);
+        const auto take = [&](int64_t k, double score) {
+          const double x = g[k] + (score + offset);
           if (x > h[k]) {
             h[k] = x;
             length[k] = static_cast<int32_t>(d);
           }
-        }
+        };
+        if (keyed || net.identity_keys)
+          for (int64_t k = 0; k < K; ++k) take(k, row[k]);
+        else
+          for (int64_t k = 0; k < K; ++k) take(k, row[net.key_extent[k]]);
       }
+      if (!work.tame) return Filled::kLost;
       order.clear();
       double top = none;
       for (int64_t p = 0; p < S; ++p) {
@@ -74,6 +82,8 @@ inline bool fill_best_scores(const Kernels& kernels, const SegmentView& view, co
       work.a_scale[v] = reference;
       work.alive[v] = top > none;
       if (!work.alive[v]) continue;
+      if (!(std::abs(top) <= kFar)) return Filled::kLost;
+      for (const int32_t p : order) fine = fine && a[p] - top >= -kFar;
       for (int64_t p = 0; p < S; ++p) a[p] -= top;
       Scale& scale = work.a_scale[v];
       const double sum = scale.hi + top, b = sum - scale.hi;
@@ -106,7 +116,8 @@ inline bool fill_best_scores(const Kernels& kernels, const SegmentView& view, co
       source[v * K + k] = from;
     }
   }
-  return work.alive[T];
+  if (!work.alive[T]) return Filled::kNothing;
+  return fine ? Filled::kFine : Filled::kDoubtful;
 }
 
 }  // namespace scansion

@@ -19,7 +19,7 @@ from scipy.stats import chi2
 import scansion as sc
 from scansion.reference import enumeration as brute
 
-KINDS = ("tame", "hundred", "huge", "integer")
+KINDS = ("tame", "hundred", "huge", "integer", "coarse")
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,15 @@ class PartsProblem(Problem):
 
 
 def fill(rng: np.random.Generator, kind: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Scores of one kind; "integer" ones add without rounding and so have true ties."""
+    """Scores of one kind; "integer" ones add without rounding and so have true ties, "coarse" ones of hundreds too."""
     if kind == "tame":
         return rng.normal(size=shape) * 2.0
     if kind == "hundred":
         return rng.uniform(-100.0, 100.0, size=shape)
     if kind == "huge":
         return rng.choice([-1e4, 0.0, 1e4], size=shape, p=[0.3, 0.4, 0.3]) + rng.normal(size=shape)
+    if kind == "coarse":
+        return rng.integers(-2, 2, size=shape) * rng.choice([100.0, 250.0, 400.0, 700.0])
     return rng.integers(-1, 2, size=shape).astype(np.float64)
 
 
@@ -249,10 +251,13 @@ def known(draw: st.DrawFn, witness: brute.Configuration, n_labels: int, *, chain
 
 
 @st.composite
-def chain_problems(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, min_times: int = 0) -> ChainProblem:
+def chain_problems(
+    draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, min_times: int = 0, by_time: bool | None = None
+) -> ChainProblem:
     n_times, n_labels, _ = draw(sizes(max_length=1, min_times=min_times))
     kind = draw(st.sampled_from(kinds))
-    by_time = draw(st.booleans())
+    if by_time is None:
+        by_time = draw(st.booleans())
     with_start, with_end, forbid = draw(st.booleans()), draw(st.booleans()), draw(st.booleans())
     witness = draw(configurations(n_times, n_labels, 1))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))

@@ -334,6 +334,37 @@ def test_long_sequence_of_zeros():
         assert_allclose(answer.log_probability(trajectory[:places]), expected, rtol=1e-9, atol=0)
 
 
+def test_trajectories_of_a_hundred_places():
+    """The paper's labelling looks at short lengths first: the likeliest must be found beyond them."""
+    from scipy.stats import binom
+
+    n = 200
+    answer = sc.ChainLattice(np.zeros((n, 2)), np.zeros((2, 2))).compressed()
+    expected = binom.pmf(np.arange(n), n - 1, 0.5)
+    assert_allclose(answer.lengths[1:], expected, rtol=1e-9, atol=1e-300)
+    found = answer.predict()
+    assert len(found) in (100, 101)  # equally likely
+    assert answer.lengths[len(found)] == answer.lengths.max()
+    few = sc.ChainLattice(np.zeros((n, 2)), np.zeros((2, 2))).compressed(max_length=70)
+    assert len(few.predict()) == 70
+
+
+def test_ways_that_vanish_beside_each_other_in_one_column():
+    """All ways into label 1 at the end are below 1e-200 of the best transition: the sum must not be of what is left."""
+    case = Case(
+        ChainProblem(
+            np.array([[0.0, 5.0], [0.0, 900.0], [0.0, 0.0]]), np.array([[0.0, -714.0], [-50.0, -705.0]]), None, None, ()
+        ),
+        None,
+    )
+    lengths = case.lattice.compressed().lengths
+    expected = np.zeros(4)
+    for trajectory, p in brute_trajectories(case).items():
+        expected[len(trajectory)] += p
+    assert_allclose(lengths, expected, rtol=1e-9, atol=0)
+    assert_allclose(lengths[3], 8.3e-7, rtol=0.01, atol=0)
+
+
 @pytest.mark.parametrize("shift", [0.0, -1e4, 1e4])
 def test_long_sequence_with_few_changes(shift):
     """Sticky labels, 10,000 positions: changes are Bernoulli in the stationary chain."""

@@ -150,6 +150,26 @@ def test_predict(fitted):
     assert crf.predict(X) == [crf.predict_single(x) for x in X]
 
 
+def test_predict_single_of_any_form(fitted):
+    crf, X, _, _ = fitted
+    x, answer = X[0], crf.predict(X[:1])[0]
+    for same in (tuple(x), iter(x), encode([x]), (token for token in x)):
+        assert crf.predict_single(same) == answer
+    assert crf.predict_single([]) == []
+    with pytest.raises(TypeError, match="sequence 0, position 1: the token is the string 'b'"):
+        crf.predict_single([["a"], "b"])
+
+
+def test_predict_single_follows_the_weights():
+    X, y = [[["a"], ["b"]]] * 2, [["A", "B"], ["A", "B"]]
+    crf = sc.CRF(warm_start=True).fit(X, y)
+    assert crf.predict_single(X[0]) == ["A", "B"]
+    crf.fit(X, [["B", "A"], ["B", "A"]])
+    assert crf.predict_single(X[0]) == ["B", "A"]
+    crf.model_ = crf.model_.weighted(-crf.model_.weights)
+    assert crf.predict_single(X[0]) == crf.predict(X)[0] == ["A", "B"]
+
+
 def test_predict_marginals(fitted):
     crf, X, _, oracle = fitted
     for rows, configs, f in zip(crf.predict_marginals(X), oracle.configs, oracle.counts, strict=True):

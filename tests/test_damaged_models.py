@@ -108,13 +108,16 @@ def test_weights_beyond_all_scores(kind, value, tmp_path):
         sc.load(tmp_path / "model")
 
 
-@pytest.mark.parametrize("value", [1e16, -1.7e308, -np.inf])
+@pytest.mark.parametrize("value", [1e16, -1e99, -1.7e308, -np.inf])
 def test_length_features_beyond_all_lengths(value, tmp_path):
+    message = r"a length feature of level 0 does not lie within \+-2\^53"
+    if -np.inf < value < -1e100:
+        message = r"basis\[0, 1\] = -1.7e\+308 is beyond the range"
     for kind in ("semicrf", "hierarchical"):
         stored = model_files.made(kind)[1]
         basis = model_files.filled(stored.arrays["0.basis"], value, 1)
         model_files.written(tmp_path / "model", stored.kind, stored.metadata, {**stored.arrays, "0.basis": basis})
-        with pytest.raises(ModelFileError, match=r"a length feature of level 0 does not lie within \+-2\^53"):
+        with pytest.raises(ModelFileError, match=message):
             sc.load(tmp_path / "model")
 
 

@@ -17,7 +17,7 @@ from experiments.report import Report, Table
 from experiments.rows import is_semi, label_lists, order_of, significance
 from scansion.segments import Segment
 
-SIMULATED = ("robot", "synthetic", "kitchen")
+SIMULATED = ("learning", "robot", "synthetic", "kitchen")
 
 # ---- data ------------------------------------------------------------------------------------------
 

@@ -196,3 +196,16 @@ def test_columns_of_pandas():
     assert crf.predict(frame["X"]) == sc.CRF(max_iterations=5).fit(X, y).predict(X)
     again = sc.CRF(max_iterations=5).fit(X, [pandas.Series(row) for row in y])
     assert again.loss_ == crf.loss_
+
+
+# ---- help ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [sc.CRF, sc.SemiCRF, sc.HierarchicalCRF])
+def test_help_explains_itself(kind):
+    """No parameter is explained by another page."""
+    for thing in (kind, kind.fit, kind.predict, kind.sample):
+        for words in ("As in", "as in fit", "as in predict", "as in `Estimator", "see Learner"):
+            assert words not in thing.__doc__
+    for name in ("X", "y", "X_dev", "sample_weight"):
+        assert f"{name}" in kind.fit.__doc__

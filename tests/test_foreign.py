@@ -214,6 +214,17 @@ def test_training_goes_on(name: str) -> None:
     assert crf.log_likelihood(data, y) > before
 
 
+def test_all_possible_states_are_those_of_pairs_too() -> None:
+    """As CRF++ and Wapiti count: L features of each u, L x L of each b."""
+    given = {"attribute_orders": {"b": 1, "*": (0, 1)}, "all_possible_transitions": True}
+    data = [[["u1", "b1", "*1"], ["u2", "b2", "*2"], ["u1", "b1"]], [["u3", "b1"]]]
+    model, _ = sc.CRF(all_possible_states=True, **given).problem(data, [["P", "Q", "R"], ["P"]])
+    singles, pairs = 3 + 2, 2 + 2
+    assert sum(len(block) for block in model.blocks if not block.always) == singles * 3 + pairs * 9
+    fewer, _ = sc.CRF(all_possible_states=True, min_freq=0.5, **given).problem(data, [["P", "Q", "R"], ["P"]])
+    assert fewer.n_weights < model.n_weights
+
+
 # ---- damaged files -------------------------------------------------------------------------------------------------
 
 
@@ -328,3 +339,28 @@ def test_the_command_tags_columns_with_models(name: str, tmp_path: Path) -> None
     told = answers("wapiti.answers" if "wapiti" in name else "crfpp.answers")
     wanted = [cells[1] if "wapiti" in name else cells[3].split("/")[0] for _, lines in told for cells in lines]
     assert [row[-1] for row in rows if row] == wanted
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("-c", "4"), "--c2 X with X = 1 / (2 C)"),
+        (("-f", "3"), "--min-freq N"),
+        (("-a", "MIRA"), "--algorithm pa"),
+        (("-1", "0.5"), "--c1 X"),
+        (("-2", "0.5"), "--c2 Y with Y = X / 2"),
+        (("--rho2=1",), "--c2 Y with Y = X / 2"),
+        (("--algorithm", "sgd-l1"), "--c1 X with --algorithm lbfgs"),
+    ],
+)
+def test_options_of_other_tools_have_hints(arguments: tuple[str, ...], hint: str, tmp_path: Path) -> None:
+    code, said = run("train", FOLDER / "columns.txt", "-o", tmp_path / "model", *arguments)
+    assert code == 2 and hint in said
+    assert run("train", FOLDER / "columns.txt", "-o", tmp_path / "model", "--labels", "-1", "-q")[0] == 0
+
+
+def test_items_have_an_ending_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "data.items").write_text("A\tw=1\nB\tw=2\n", encoding="utf-8")
+    (tmp_path / "data.crfsuite").write_text("A\tw=1\nB\tw=2\n", encoding="utf-8")
+    for name in ("data.items", "data.crfsuite"):
+        assert run("train", tmp_path / name, "-o", tmp_path / "model", "-q") == (0, "")

@@ -288,7 +288,7 @@ def test_one_level_of_single_steps_is_a_crf(hidden):
 
 @hidden
 def test_one_level_with_durations_is_a_semicrf(hidden):
-    X, rows = hierarchical_oracle.data(3, ["low"], [3], hidden=hidden, n=5)
+    X, rows = hierarchical_oracle.data(4, ["low"], [3], hidden=hidden, n=5)
     y = [None if row is None or isinstance(row.get("low"), dict) else row.get("low") for row in rows]
     settings = {"max_length": 3, "length_features": ("length", "log")}
     parts = {"a": ("start", "inner"), "edge.": ("inside", "end")}

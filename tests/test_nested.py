@@ -364,6 +364,24 @@ def test_what_vanishes_beside_a_dead_end_is_found():
     assert escaped(lattice)
 
 
+@pytest.mark.parametrize("toll", [-5.0, 5.0])
+def test_free_levels_score_where_no_child_may_begin(toll):
+    """A child that ends at 3 begins at 2 or at 0, not at 1: what the free level scores at 1 counts for the latter."""
+    inside = np.array([[0.0], [toll], [0.0]])
+    persist = [sc.Persistence(inside=np.zeros((3, 1))), sc.Persistence(inside=inside), np.zeros((3, 3, 1))]
+    persist[2][0, 2] = -1.0  # one segment of three is a little worse than two segments
+    cliques = [np.zeros((1, 1)), np.zeros((1, 1))]
+    transit = [np.full((1, 1, 1), -np.inf), np.zeros((1, 1, 1))]  # the free level is one segment
+    lattice = sc.NestedLattice(persist, transit, cliques, cliques).constrain(boundaries={2: [0, -1, -1]})
+    best, score = lattice.viterbi()
+    assert score == toll
+    assert best[2] == [(0, 2, 0), (2, 3, 0)]
+    assert [(len(config[2]), value) for config, value in lattice.kbest(5)] == [(2, toll), (1, toll - 1.0)]
+    assert_allclose(lattice.log_partition(), toll + np.log1p(np.exp(-1.0)), rtol=1e-14, atol=0)
+    drawn = [len(config[2]) for config in lattice.sample(2000, 0)]
+    assert_allclose(np.mean(np.array(drawn) == 1), np.exp(-1.0) / (1.0 + np.exp(-1.0)), rtol=0, atol=0.05)
+
+
 def test_tame_scores_stay_in_linear_space():
     for bounds in ((None, 20, 1), (None, 20, 5), (None, None, 1), (None, None, None)):
         assert not escaped(sized(150, (1, 3, 6), scale=2.0, bounds=bounds))

@@ -104,6 +104,14 @@ def test_losses_are_those_of_all_configurations(kind, hidden):
         assert_allclose(gradient, slope, rtol=1e-8, atol=1e-9)
 
 
+def value_and_gradient(objective):
+    def function(w):
+        gradient = np.empty_like(w)
+        return objective.log_loss(w, gradient, 1), gradient
+
+    return function
+
+
 @pytest.mark.parametrize("case", CASES)
 @hidden
 def test_gradients_are_those_of_finite_differences(case, hidden):
@@ -111,11 +119,47 @@ def test_gradients_are_those_of_finite_differences(case, hidden):
     model, objective, _ = nested_problem(case, 8, hidden, True)
     w = np.random.default_rng(1).normal(scale=0.7, size=model.n_weights)
 
-    def function(w):
-        gradient = np.empty_like(w)
-        return objective.log_loss(w, gradient, 1), gradient
+    assert gradient_check(value_and_gradient(objective), w, n=12) < 1e-6
 
-    assert gradient_check(function, w, n=12) < 1e-6
+
+def test_equal_sequences_count_as_often_as_they_occur():
+    X, y = flat_oracle.data(5, n=6)
+    _, partial = flat_oracle.data(5, n=6, partial=True)
+    model, once = sc.CRF().problem([*X, *X], [*y, *partial], np.r_[np.full(6, 1.75), np.ones(6)])
+    weights = np.r_[np.ones(12), np.full(6, 0.75)]
+    _, twice = sc.CRF().problem([*X, *X, *X], [*y, *partial, *y], weights)
+    w = np.random.default_rng(0).normal(size=model.weights.size)
+    (wanted, slope), (loss, gradient) = value_and_gradient(once)(w), value_and_gradient(twice)(w)
+    assert loss == pytest.approx(wanted, rel=1e-12)
+    assert_allclose(gradient, slope, rtol=1e-10, atol=1e-12)
+
+
+def log_likelihood_of(model, w, X, y):
+    crf = sc.CRF(max_iterations=1).fit(X, y)
+    crf.model_ = model.weighted(w)
+    return crf.log_likelihood(X, y)
+
+
+def test_the_same_attributes_in_other_places_are_another_sequence():
+    X = [[["a", "b"], ["c"]], [["a"], ["b", "c"]], [["a", "b"], ["c"]]]
+    y = [["A", "B"]] * 3
+    model, objective = sc.CRF().problem(X, y)
+    w = np.random.default_rng(1).normal(size=model.weights.size)
+    loss, _ = value_and_gradient(objective)(w)
+    assert loss == pytest.approx(-log_likelihood_of(model, w, X, y), rel=1e-12)
+    assert gradient_check(value_and_gradient(objective), w) < 1e-6
+
+
+@pytest.mark.parametrize("values", [(True, False), (True, False, 2.5, -1.0), (0.5, 3.0)])
+def test_values_of_attributes(values):
+    rng = np.random.default_rng(3)
+    X = [[{name: values[rng.integers(len(values))] for name in "abcd"} for _ in range(4)] for _ in range(12)]
+    y = [[str(int(rng.integers(3))) for _ in x] for x in X]
+    model, objective = sc.CRF().problem(X, y)
+    w = rng.normal(size=model.weights.size)
+    loss, _ = value_and_gradient(objective)(w)
+    assert loss == pytest.approx(-log_likelihood_of(model, w, X, y), rel=1e-12)
+    assert gradient_check(value_and_gradient(objective), w) < 1e-6
 
 
 @problems

@@ -138,3 +138,33 @@ def test_without_matplotlib():
     code = "import sys; sys.modules['matplotlib'] = None\nimport scansion as sc\nsc.plot.lengths([0.0, 1.0])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr.strip().endswith("ImportError: scansion.plot needs matplotlib: pip install 'scansion[plot]'")
+
+
+# ---- levels from dicts, truth, seconds, several methods --------------------------------------------------------------
+
+
+def rows(ax):
+    return [label.get_text() for label in ax.get_yticklabels()]
+
+
+def test_segments_beside_the_truth_in_seconds():
+    levels = {"phase": ["a", "a", "b", "b"], "action": [(0, 2, "x"), (2, 4, "y")]}
+    ax = sc.plot.segments(levels, truth={"phase": ["a", "b", "b", "b"], "action": [(0, 4, "x")]}, seconds=3)
+    drawn(ax)
+    assert rows(ax) == ["truth phase", "predicted phase", "truth action", "predicted action"]
+    boxes = [(p.get_x(), p.get_width(), p.get_y() // 1) for p in ax.patches]
+    assert boxes == [(0, 1, 0), (1, 3, 0), (0, 2, 1), (2, 2, 1), (0, 4, 2), (0, 2, 3), (2, 2, 3)]
+    assert ax.get_xlabel() == "seconds" and "6" in [label.get_text() for label in ax.get_xticklabels()]
+    assert rows(sc.plot.segments(levels)) == ["phase", "action"]
+    with pytest.raises(ValueError, match="truth has 1 levels, the answer has 2"):
+        sc.plot.segments(levels, truth={"phase": "aaaa"})
+    with pytest.raises(ValueError, match="seconds is 0"):
+        sc.plot.segments(levels, seconds=0)
+
+
+def test_several_methods_one_above_the_other():
+    ax = sc.plot.compare({"crf": list("aabb"), "semi": [(0, 3, "a"), (3, 4, "b")]}, truth=np.array(list("abbb")))
+    drawn(ax)
+    assert rows(ax) == ["truth", "crf", "semi"] and len(ax.patches) == 6
+    with pytest.raises(ValueError, match="has levels"):
+        sc.plot.compare({"tree": {"top": "aa"}})

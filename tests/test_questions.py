@@ -80,7 +80,7 @@ def test_viterbi(kind, data):
 @flat_kinds
 @given(st.data())
 def test_viterbi_breaks_ties_from_the_end(kind, data):
-    a = data.draw(asked(kind, kinds=("integer",)))
+    a = data.draw(asked(kind, kinds=("integer", "coarse")))
     config, score = brute.best(list(a.possible.items()))
     best, value = a.lattice.viterbi()
     assert a.listed_as(best) == config

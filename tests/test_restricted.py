@@ -65,7 +65,7 @@ def restricted_cases(draw, kind, **options):
 
 @flat_kinds
 @relaxed
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.data())
 def test_sums(kind, few, data):
     a = data.draw(restricted_cases(kind))
@@ -102,7 +102,7 @@ def test_sums(kind, few, data):
 
 
 @flat_kinds
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.data(), st.sampled_from([1, 2, 5, 10_000]))
 def test_best(kind, data, k):
     a = data.draw(restricted_cases(kind))
@@ -120,7 +120,7 @@ def test_best(kind, data, k):
 
 
 @flat_kinds
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(st.data())
 def test_ties_are_broken_from_the_end(kind, data):
     a = data.draw(restricted_cases(kind, kinds=("integer",)))
@@ -130,7 +130,7 @@ def test_ties_are_broken_from_the_end(kind, data):
 
 
 @flat_kinds
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.data())
 def test_scores_and_samples(kind, data):
     a = data.draw(restricted_cases(kind))
@@ -145,7 +145,20 @@ def test_scores_and_samples(kind, data):
 
 
 @flat_kinds
-@settings(max_examples=12)
+@settings(max_examples=8)
+@given(st.data())
+def test_most_accurate(kind, data):
+    """Of what keeps the rules, nothing has more positions that are expected to be right."""
+    a = data.draw(restricted_cases(kind))
+    table = brute.label_marginals(a.scored, a.case.problem.n_times, a.case.problem.n_labels)
+    gain = {config: sum(table[t, y] for u, v, y in config for t in range(u, v)) for config in a.possible}
+    found, value = a.lattice.most_accurate()
+    assert_allclose(gain[brute.config_of(found)], max(gain.values()), rtol=0, atol=10 * a.atol + 1e-6)
+    assert_allclose(value, max(gain.values()), rtol=0, atol=10 * a.atol + 1e-5)
+
+
+@flat_kinds
+@settings(max_examples=8)
 @given(st.data())
 def test_trajectories(kind, data):
     a = data.draw(restricted_cases(kind, min_times=1))
@@ -161,7 +174,7 @@ def test_trajectories(kind, data):
 
 
 @flat_kinds
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.data())
 def test_constraints_and_rules_in_either_order(kind, data):
     a = data.draw(restricted_cases(kind))
@@ -211,7 +224,7 @@ def nested_cases(draw):
     return p, chosen, scored
 
 
-@settings(max_examples=60)
+@settings(max_examples=15)
 @given(nested_cases())
 def test_nested_lattices(drawn):
     p, chosen, scored = drawn
@@ -617,3 +630,65 @@ def test_estimators_warn_where_sums_leave_rules_out(monkeypatch):
     model.model_._cache.pop("rules")
     for found in (model.predict(X, rules=chosen), [drawn[0] for drawn in model.sample(X, 1, 0, rules=chosen)]):
         assert all(keeps(rule, row, True) for rule in chosen for row in found)
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_nested_training_maximises_the_restricted_likelihood(partial):
+    rng = np.random.default_rng(3)
+    lows = ("a", "b", "c")
+    X, y = [], []
+    for _ in range(12):
+        cuts = sorted({0, 5, *rng.integers(1, 5, size=2).tolist()})
+        low = [(u, v, lows[rng.integers(3)]) for u, v in zip(cuts, cuts[1:], strict=False)]
+        top = [(0, cuts[1], "x"), (cuts[1], 5, "y")] if len(cuts) > 2 else [(0, 5, "x")]
+        X.append([{"w": label, "v": str(rng.integers(3))} for u, v, label in low for _ in range(u, v)])
+        y.append([top, low])
+    chosen = [
+        rules.at_most_once("a", level="low"),
+        rules.never("b", "c", level="low", within="top"),
+        rules.first("x", level="top"),
+    ]
+    options = {"levels": ["top", "low"], "max_length": {"top": "free", "low": 5}, "c2": 0.1}
+    free = sc.HierarchicalCRF(**options, max_iterations=2).fit(X, y)
+    kept = [b for b, broken in enumerate(free.broken_rules(y, chosen)) if not broken]
+    assert 3 <= len(kept) < len(y)
+    wrong = next(b for b in range(len(y)) if b not in kept)
+    with pytest.raises(ValueError, match=rf"y\[{wrong}\] breaks the rule"):
+        sc.HierarchicalCRF(**options, rules=chosen, train_with_rules=True).fit(X, y)
+    X, y = [X[b] for b in kept], [y[b] for b in kept]
+    if partial:
+        y = [[top[:1] if b % 2 else top, low[1:]] for b, (top, low) in enumerate(y)]
+    model = sc.HierarchicalCRF(**options, rules=chosen, train_with_rules=True)
+    model.model_, objective = model.problem(X, y)
+    w = rng.normal(size=model.model_.n_weights)
+    gradient = np.empty_like(w)
+    loss = objective.log_loss(w, gradient, 1)
+    assert_allclose(loss, log_losses(model, X, y, w), rtol=1e-10)
+    for i in rng.choice(len(w), size=6, replace=False):
+        step = np.zeros_like(w)
+        step[i] = 1e-5
+        slope = (log_losses(model, X, y, w + step) - log_losses(model, X, y, w - step)) / 2e-5
+        assert_allclose(gradient[i], slope, rtol=1e-5, atol=1e-6)
+    if not partial:
+        model.fit(X, y)
+        assert model.log_likelihood(X, y) > sc.HierarchicalCRF(**options).fit(X, y).log_likelihood(X, y, rules=chosen)
+        assert not any(model.broken_rules(model.predict(X)))
+    with pytest.raises(ValueError, match="needs algorithm='lbfgs'"):
+        model.set_params(algorithm="l2sgd").fit(X, y)
+
+
+def test_nested_constraints_go_with_rules():
+    """What is known comes as numbers of labels from estimators, and as sets of them from lattices."""
+    X = [[{"w": str(t)} for t in range(4)]] * 2
+    y = [[[(0, 2, "x"), (2, 4, "y")], [(0, 1, "a"), (1, 2, "b"), (2, 3, "a"), (3, 4, "b")]]] * 2
+    model = sc.HierarchicalCRF(levels=["top", "low"], max_iterations=3).fit(X, y)
+    once = rules.at_most_once("a", level="low", within="top")
+    known = [[y[0][0], [(0, 1, "a")]], None]
+    for answer in model.predict(X, constraints=known, rules=once):
+        assert not model.broken_rules([answer], once)[0]
+    found = model.predict(X, constraints=known, rules=once)[0]
+    assert found[0] == y[0][0] and found[1][0] == (0, 1, "a")
+    with pytest.raises(
+        ValueError, match=r"constraints\[0\] leaves no configuration that keeps at_most_once\(a, level=low\)"
+    ):
+        model.predict(X, constraints=[y[0], None], rules=rules.at_most_once("a", level="low"))

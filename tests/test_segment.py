@@ -195,7 +195,7 @@ def test_segments_that_leave_the_sequence_are_ignored(problem, seed):
     scores = problem.scores.copy()
     for u in range(problem.n_times):
         tail = scores[u, problem.n_times - u :]
-        tail[...] = rng.choice([-np.inf, 1e300, -7.0], size=tail.shape)
+        tail[...] = rng.choice([-np.inf, 1e100, -7.0], size=tail.shape)
     other = sc.SegmentLattice(scores, problem.patterns, problem.n_labels)
     lattice = problem.lattice()
     assert other.log_partition() == lattice.log_partition()
@@ -211,6 +211,25 @@ def test_ties_of_a_lattice_of_zeros(patterns):
         assert score == 0.0
     assert_allclose(np.exp(lattice.log_partition()), 444, rtol=1e-12, atol=0)
     assert_allclose(lattice.entropy(), np.log(444), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("patterns", [[(0,), (1,)], [(0,), (0, 0), (1, 0)], [(0, 1), (1, 1), (0, 0, 1)]])
+@pytest.mark.parametrize("form", ["full", "parts"])
+def test_shorter_segments_win_ties(form, patterns):
+    """Of equally good last segments with one label the shorter wins, whatever lies before it."""
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        parts = {"inside": rng.integers(-1, 1, size=(4, len(patterns))).astype(float)}
+        parts["length"] = rng.integers(-1, 1, size=(3, len(patterns))).astype(float)
+        scores = brute.expand_parts(4, len(patterns), 3, **parts)
+        scored = brute.enumerate_segments(scores, patterns, 2)
+        if form == "full":
+            lattice = sc.SegmentLattice(scores, patterns, 2)
+        else:
+            lattice = sc.SegmentLattice.from_parts(patterns, 2, 3, **parts)
+        config, score = brute.best(scored)
+        assert lattice.viterbi() == ([sc.Segment(*segment) for segment in config], score)
+        assert brute.config_of(lattice.kbest(1)[0][0]) == config
 
 
 def test_longest_segment_longer_than_the_sequence():
@@ -275,9 +294,20 @@ def test_long_sequence_with_constant_scores(form, score):
         log_z = np.array([log_z[1], log_a + np.logaddexp(log_z[0], log_z[1])])
     assert_allclose(lattice.log_partition(), log_z[1], rtol=1e-10, atol=0)
     answer = lattice.marginals()
-    assert np.isfinite(answer.segments).all()
+    if score == -0.3:
+        # far from both ends, with q = Z_{n-1} / Z_n: 1 = a (q + q^2), and lengths have mean a (q + 2 q^2)
+        a = np.exp(log_a)
+        q = (np.sqrt(a * a + 4 * a) - a) / (2 * a)
+        begins = 1.0 / (a * (q + 2 * q * q))
+        middle = answer.segments[n // 2]
+        assert_allclose(middle, begins * np.exp(score) * np.array([[q, q], [q * q, q * q]]), rtol=1e-9, atol=0)
+    else:  # only the shortest, or only the longest segments
+        expected = np.zeros((n, 2, 2))
+        expected[:: 2 if score < 0 else 1, int(score < 0)] = 0.5
+        assert_allclose(answer.segments, expected, rtol=0, atol=1e-9)
     assert_allclose(answer.labels, 0.5, rtol=0, atol=1e-8)
-    assert np.isfinite(lattice.entropy())
+    mean = score * answer.boundaries.sum()
+    assert_allclose(lattice.entropy(), log_z[1] - mean, rtol=1e-9, atol=1e-15 * abs(mean) * n)
     best, value = lattice.viterbi()
     count = n // 2 if score < 0 else n
     assert len(best) == count

@@ -227,6 +227,16 @@ def test_predict(fitted):
     assert semi.predict(X) == [semi.predict_single(x) for x in X]
 
 
+def test_predict_single_says_where_nothing_is_possible():
+    X = [[["a"], ["b"]], [["b"], ["a"]]]
+    semi = sc.SemiCRF(max_length=1, repeats=False).fit(X, [[(0, 1, "A"), (1, 2, "B")], [(0, 1, "B"), (1, 2, "A")]])
+    assert semi.predict_single(iter(X[0])) == semi.predict(X)[0] == [(0, 1, "A"), (1, 2, "B")]
+    one = sc.SemiCRF(max_length=1, repeats=False).fit([[["a"]]], [[(0, 1, "A")]])
+    for x in ([["a"], ["a"]], iter([["a"], ["a"]])):
+        with pytest.raises(ValueError, match="leaves no segmentation"):
+            one.predict_single(x)
+
+
 def test_predict_marginals(fitted):
     semi, X, _, oracle = fitted
     for rows, configs, f in zip(semi.predict_marginals(X), oracle.configs, oracle.counts, strict=True):

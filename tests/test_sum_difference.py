@@ -354,6 +354,23 @@ def test_engines_are_checked_and_chosen():
     assert sc.CRF(3, max_iterations=1).fit(X, y).engine_ == "sum-difference"
 
 
+def test_the_engine_is_chosen_by_the_patterns_that_are_alive(tmp_path):
+    rng = np.random.default_rng(0)
+    labels = [str(i) for i in range(20)]
+    y = [[labels[i] for i in rng.integers(20, size=12)] for _ in range(60)]
+    X = [[{"w": str(rng.integers(400))} for _ in row] for row in y]
+    crf = sc.CRF(2, bias_order=1, attribute_orders={"w": [0, 2]}, max_iterations=1).fit(X, y)
+    model = crf.model_
+    assert model.alive() < len(model.patterns) / 2
+    assert crf.engine_ == "sum-difference"
+    crf.save(tmp_path / "model")
+    loaded = sc.load(tmp_path / "model")
+    assert loaded.model_.alive() == len(model.patterns)  # nothing was counted yet
+    assert loaded.predict(X) == crf.predict(X)
+    assert loaded.model_.alive() == pytest.approx(model.alive())
+    assert loaded.engine_ == "sum-difference"
+
+
 def test_variable_order_models_are_saved(tmp_path):
     X, y = data(3, n=8)
     crf = sc.CRF(max_iterations=5, **MODELS["variable order"]).fit(X, y)

@@ -1,4 +1,4 @@
-#include "chain_batch.hpp"
+#include "chain_answers.hpp"
 
 #include "bind/lattices.hpp"
 #include "bind/trajectories.hpp"
@@ -28,6 +28,20 @@ class OwnedChainBatch : public ChainBatch {
   std::tuple<Doubles, Int64s, Doubles, std::optional<Doubles>, std::optional<Doubles>, std::optional<Bytes>> arrays_;
 };
 
+using ChainPacked = std::tuple<nb::ndarray<nb::numpy, int32_t>, Int64Array, DoubleArray>;
+
+template <class Ask>
+ChainPacked ask_labels(const ChainBatch& batch, const Ask& ask) {
+  ChainLabels found;
+  {
+    nb::gil_scoped_release release;
+    found = ask(ChainAnswers(batch));
+  }
+  const size_t n = found.labels.size(), b = found.firsts.size(), c = found.scores.size();
+  return {to_numpy(std::move(found.labels), {n}), to_numpy(std::move(found.firsts), {b}),
+          to_numpy(std::move(found.scores), {c})};
+}
+
 }  // namespace
 
 void bind_chain(nb::module_& m) {
@@ -53,6 +67,27 @@ void bind_chain(nb::module_& m) {
             b.best_labels(out.data(), threads);
           },
           nb::arg("out"), nb::arg("threads"), "Best labels (N,); -1 throughout a sequence that is impossible.");
+  batch
+      .def(
+          "kbest_labels",
+          [](const OwnedChainBatch& b, int64_t k, int64_t threads) {
+            return ask_labels(b, [&](const ChainAnswers& a) { return a.kbest(k, threads); });
+          },
+          nb::arg("k"), nb::arg("threads"),
+          "Labels of the k best configurations one after another, firsts (sequences + 1,), scores.")
+      .def(
+          "sample_labels",
+          [](const OwnedChainBatch& b, int64_t n, const Doubles& random, int64_t threads) {
+            return ask_labels(b, [&](const ChainAnswers& a) { return a.sample(n, random.data(), threads); });
+          },
+          nb::arg("n"), nb::arg("random"), nb::arg("threads"), "The same of n random configurations.")
+      .def(
+          "chain_entropies",
+          [](const OwnedChainBatch& b, const DoublesOut& out, int64_t threads) {
+            nb::gil_scoped_release release;
+            ChainAnswers(b).entropies(out.data(), threads);
+          },
+          nb::arg("out"), nb::arg("threads"), "What entropies() fills, in linear space where that serves.");
   bind_questions(batch);
   CompressedQuestions<OwnedChainBatch>::bind(batch);
 }

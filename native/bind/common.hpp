@@ -52,6 +52,9 @@ inline nb::tuple dataset_arrays(Encoder& encoder) {
                         to_numpy(std::move(encoder.ids), {nnz}), values);
 }
 
+// One more sequence of tokens for the encoder, read as _core.encode reads those of X.
+void encode_one(Encoder& encoder, nb::handle sequence, const nb::callable& unusual);
+
 void bind_automaton(nb::module_& m);
 void bind_chain(nb::module_& m);
 void bind_compressed(nb::module_& m);

@@ -102,21 +102,25 @@ class Walker {
   Walker(Encoder& encoder, nb::callable unusual) : encoder_(encoder), unusual_(std::move(unusual)) {}
 
   void sequences(PyObject* X) {
-    for_each(X, [this](PyObject* sequence) {
-      position_ = 0;
-      if (PyList_CheckExact(sequence) || PyTuple_CheckExact(sequence)) {
-        tokens(sequence);
-      } else {
-        const nb::object other = unusual_(nb::borrow(sequence), sequence_);
-        if (PyTuple_CheckExact(other.ptr()))
-          rows(nb::borrow<nb::tuple>(other));
-        else
-          tokens(other.ptr());
-      }
-      encoder_.end_sequence();
-      ++sequence_;
+    for_each(X, [this](PyObject* one) {
+      sequence(one);
       if (PyErr_CheckSignals() < 0) throw nb::python_error();
     });
+  }
+
+  void sequence(PyObject* one) {
+    position_ = 0;
+    if (PyList_CheckExact(one) || PyTuple_CheckExact(one)) {
+      tokens(one);
+    } else {
+      const nb::object other = unusual_(nb::borrow(one), sequence_);
+      if (PyTuple_CheckExact(other.ptr()))
+        rows(nb::borrow<nb::tuple>(other));
+      else
+        tokens(other.ptr());
+    }
+    encoder_.end_sequence();
+    ++sequence_;
   }
 
  private:
@@ -318,7 +322,7 @@ class Walker {
   template <class... Args>
   [[noreturn]] void fail(PyObject* type, const char* format, Args... args) {
     const nb::object what = nb::steal(PyUnicode_FromFormat(format, args...));
-    if (what) PyErr_Format(type, "sequence %zd, position %zd: %U", sequence_, position_, what.ptr());
+    if (what) PyErr_Format(type, "X, sequence %zd, position %zd: %U", sequence_, position_, what.ptr());
     throw nb::python_error();
   }
 
@@ -336,6 +340,14 @@ nb::tuple encode(nb::object X, Vocabulary& vocabulary, bool frozen, nb::callable
   Walker(encoder, std::move(unusual)).sequences(X.ptr());
   return dataset_arrays(encoder);
 }
+
+}  // namespace
+
+void encode_one(Encoder& encoder, nb::handle sequence, const nb::callable& unusual) {
+  Walker(encoder, unusual).sequence(sequence.ptr());
+}
+
+namespace {
 
 // ---- the vocabulary ----------------------------------------------------------------------------
 

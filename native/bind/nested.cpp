@@ -28,20 +28,18 @@ class OwnedNestedBatch : public NestedBatch {
  public:
   OwnedNestedBatch(Int64s offsets, std::vector<int64_t> sizes, ByLevel<Bytes> children, ByLevel<Doubles> transit,
                    ByLevel<Doubles> init, ByLevel<Doubles> end, ByLevel<Parts> parts, std::vector<int64_t> bounds,
-                   std::vector<bool> free, Doubles root, ByLevel<std::optional<Bytes>> allowed, ByLevel<Ends> ends)
-      : offsets_(offsets), children_(children), cliques_{transit, init, end}, parts_(parts), root_(root),
-        allowed_(allowed), ends_(ends) {
+                   std::vector<bool> free, ByLevel<std::optional<Bytes>> allowed, ByLevel<Ends> ends)
+      : offsets_(offsets), children_(children), cliques_{transit, init, end}, parts_(parts), allowed_(allowed),
+        ends_(ends) {
     sequences = static_cast<int64_t>(offsets.size()) - 1;
     this->offsets = offsets.data();
     this->sizes = sizes;
     this->bounds = bounds;
     this->free.assign(free.begin(), free.end());
     for (const Bytes& mask : children_) this->children.push_back(mask.data());
-    this->root = root.data();
     scores.resize(sizes.size());
     for (size_t g = 0; g < sizes.size(); ++g) {
       known.push_back({data_or_null<uint8_t>(allowed_[g]), data_or_null<int8_t>(ends_[g])});
-      if (g == 0) continue;
       const auto& [inside, start, stop, length, spans] = parts_[g];
       NestedBatchLevel<const double>& s = scores[g];
       s.inside = rows_of<const double>(inside, 1);
@@ -49,6 +47,7 @@ class OwnedNestedBatch : public NestedBatch {
       s.stop = rows_of<const double>(stop, 1);
       s.length = data_or_null<double>(length);
       s.spans = rows_of<const double>(spans, 2);
+      if (g == 0) continue;
       s.transit = rows_of<const double>(MaybeDoubles(transit[g - 1]), 3);
       s.init = rows_of<const double>(MaybeDoubles(init[g - 1]), 2);
       s.end = rows_of<const double>(MaybeDoubles(end[g - 1]), 2);
@@ -62,7 +61,6 @@ class OwnedNestedBatch : public NestedBatch {
   ByLevel<Bytes> children_;
   std::vector<ByLevel<Doubles>> cliques_;
   ByLevel<Parts> parts_;
-  Doubles root_;
   ByLevel<std::optional<Bytes>> allowed_;
   ByLevel<Ends> ends_;
 };
@@ -97,10 +95,10 @@ void bind_nested(nb::module_& m) {
   nb::class_<OwnedNestedBatch> batch(m, "NestedBatch", "Scores of nested lattices, ragged.");
   batch
       .def(nb::init<Int64s, std::vector<int64_t>, ByLevel<Bytes>, ByLevel<Doubles>, ByLevel<Doubles>, ByLevel<Doubles>,
-                    ByLevel<Parts>, std::vector<int64_t>, std::vector<bool>, Doubles, ByLevel<std::optional<Bytes>>,
+                    ByLevel<Parts>, std::vector<int64_t>, std::vector<bool>, ByLevel<std::optional<Bytes>>,
                     ByLevel<Ends>>(),
            nb::arg("offsets"), nb::arg("sizes"), nb::arg("children"), nb::arg("transit"), nb::arg("init"),
-           nb::arg("end"), nb::arg("parts"), nb::arg("bounds"), nb::arg("free"), nb::arg("root"), nb::arg("allowed"),
+           nb::arg("end"), nb::arg("parts"), nb::arg("bounds"), nb::arg("free"), nb::arg("allowed"),
            nb::arg("ends"))
       .def(
           "log_partitions",

@@ -71,6 +71,58 @@ class FlatModelArrays {
   FlatModelView view_;
 };
 
+// From the tokens of one sequence to its best labels in one call, for those who ask for one sequence at a time. Needs no
+// attributes of whole segments.
+class Tagger {
+ public:
+  Tagger(nb::object model, nb::object vocabulary, Doubles w, nb::list labels, nb::callable unusual)
+      : model_(model), vocabulary_(vocabulary), w_(w), labels_(labels), unusual_(unusual),
+        view_(&nb::cast<const FlatModelArrays&>(model).view()), names_(nb::cast<Vocabulary*>(vocabulary)) {}
+
+  // labels, one a token; None: nothing is possible
+  nb::object labels(nb::handle x) const {
+    const auto [length, path] = best(x);
+    if (static_cast<int64_t>(path.size()) < length) return nb::none();
+    nb::list out;
+    for (const Step& step : path) out.append(nb::handle(PyList_GET_ITEM(labels_.ptr(), step.label)));
+    return out;
+  }
+  // segments (start, stop, label); None: nothing is possible
+  nb::object segments(nb::handle x) const {
+    const auto [length, path] = best(x);
+    if (path.empty() && length > 0) return nb::none();
+    nb::list out;
+    for (const Step& step : path)
+      out.append(nb::make_tuple(step.start, step.stop, nb::handle(PyList_GET_ITEM(labels_.ptr(), step.label))));
+    return out;
+  }
+
+ private:
+  std::pair<int64_t, Path> best(nb::handle x) const {
+    Encoder encoder(*names_, true);
+    encode_one(encoder, x, unusual_);
+    DataView data;
+    data.sequences = 1;
+    data.offsets = encoder.offsets.data();
+    data.token_offsets = encoder.token_offsets.data();
+    data.ids = encoder.ids.data();
+    data.values = encoder.weighted() ? encoder.values.data() : nullptr;
+    // other threads of Python wait for a short sequence: letting them in could take longer
+    std::optional<nb::gil_scoped_release> release;
+    if (data.length(0) * view_->labels * view_->patterns > 1000000) release.emplace();
+    FlatScores scores(*view_, data);
+    scores.fill(0, {w_.data()}, nullptr, nullptr);
+    return {data.length(0), data.length(0) > 0 ? scores.best(nullptr) : Path()};
+  }
+
+  nb::object model_, vocabulary_;
+  Doubles w_;
+  nb::list labels_;
+  nb::callable unusual_;
+  const FlatModelView* view_;
+  Vocabulary* names_;
+};
+
 // Keeps the arrays behind a FlatTargetView alive, and model and data.
 class FlatObjectiveArrays {
  public:
@@ -113,14 +165,14 @@ class FlatObjectiveArrays {
 
 using Ends = std::optional<Int8s>;
 using MaybeOut = std::optional<DoublesOut>;
-using Table = std::tuple<nb::ndarray<nb::numpy, int64_t>, nb::ndarray<nb::numpy, int32_t>>;
+using TableArrays = std::tuple<nb::ndarray<nb::numpy, int64_t>, nb::ndarray<nb::numpy, int32_t>>;
 
-Table to_table(FeatureTable&& table) {
+TableArrays to_table(FeatureTable&& table) {
   const size_t rows = table.rows.size(), features = table.pattern.size();
   return {to_numpy(std::move(table.rows), {rows}), to_numpy(std::move(table.pattern), {features})};
 }
 
-Table token_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels, const Ends& ends,
+TableArrays token_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels, const Ends& ends,
                           int part, const nb::ndarray<const uint32_t, nb::numpy, nb::c_contig, nb::device::cpu>& orders,
                           double least) {
   FeatureTable table;
@@ -132,7 +184,7 @@ Table token_feature_table(const DataArrays& data, const PatternAutomaton& automa
   return to_table(std::move(table));
 }
 
-Table cell_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels, const Ends& ends,
+TableArrays cell_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels, const Ends& ends,
                          int64_t attributes, double least) {
   const KnownSegments known{data.view(), automaton, labels.data(), data_or_null<int8_t>(ends)};
   return to_table(cell_features(known, attributes, least));
@@ -182,6 +234,18 @@ void bind_objective(nb::module_& m) {
            nb::arg("forbidden").none(), nb::arg("first").none(), nb::arg("last").none(),
            "limits, shortest (labels,): longest and shortest segment of each label; forbidden (patterns,): 1 for "
            "patterns that must not occur; first, last (labels,): 1 for labels that may begin and end a sequence.");
+  nb::class_<Tagger>(m, "Tagger", "Best labels of one sequence at a time, straight from its tokens.")
+      .def(nb::init<nb::object, nb::object, Doubles, nb::list, nb::callable>(), nb::arg("model"), nb::arg("vocabulary"),
+           nb::arg("w"), nb::arg("labels"), nb::arg("unusual"),
+           nb::sig("def __init__(self, model: object, vocabulary: Vocabulary, w: "
+                   "numpy.typing.NDArray[numpy.float64], labels: list[typing.Any], unusual: "
+                   "typing.Callable[[typing.Any, int], typing.Any]) -> None"),
+           "unusual: as of encode.")
+      .def("labels", &Tagger::labels, nb::arg("x"), nb::sig("def labels(self, x: object) -> list[typing.Any] | None"),
+           "Best labels, one a token; None: nothing is possible.")
+      .def("segments", &Tagger::segments, nb::arg("x"),
+           nb::sig("def segments(self, x: object) -> list[tuple[int, int, typing.Any]] | None"),
+           "Best segments (start, stop, label); None: nothing is possible.");
   m.def(
       "score_arrays",
       [](const FlatModelArrays& model, const DataArrays& data, const Doubles& w, const DoublesOut& start,

@@ -22,9 +22,10 @@ struct CompressedQuestions {
 
   template <class Use>
   static void sweep(const Batch& batch, int64_t i, bool merge, Workspace& work, const Use& use) {
-    batch.template with_graph<false>(i, work, [&](auto& graph) {
+    batch.template with_graph<Table::kSums>(i, work, [&](auto& graph) {
       ArcSweep<std::decay_t<decltype(graph)>> arcs(graph, merge);
       use(arcs);
+      return true;
     });
   }
 
@@ -64,8 +65,10 @@ struct CompressedQuestions {
     std::vector<Workspace> work(std::max<int64_t>(1, threads));
     parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
       if (batch.length(i) == 0) return;
-      batch.template with_graph<false>(
-          i, work[worker], [&](auto& graph) { score_lexicon(graph, merge, labels, words, out.data() + i * n); });
+      batch.template with_graph<Table::kSums>(i, work[worker], [&](auto& graph) {
+        score_lexicon(graph, merge, labels, words, out.data() + i * n);
+        return true;
+      });
     });
   }
 
@@ -99,8 +102,9 @@ struct CompressedQuestions {
       std::vector<Workspace> work(std::max<int64_t>(1, threads));
       parallel_for(batch.size(), threads, [&](int64_t i, int64_t worker) {
         Trajectory candidate;
-        batch.template with_graph<true>(i, work[worker],
-                                        [&](auto& graph) { candidate = trajectory_of(best_path(graph), merge); });
+        Path best;
+        if (batch.template with_graph<Table::kBest>(i, work[worker], [&](auto& graph) { return best_path(graph, best); }))
+          candidate = trajectory_of(best, merge);
         sweep(batch, i, merge, work[worker], [&](auto& arcs) {
           TrajectorySearch search(arcs, labels, most_of(batch, i, most));
           out[i] = search.run(k, budget, candidate);

@@ -6,9 +6,11 @@ Everything public can be reached from here (``import scansion as sc``); modules 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # that of typing, which takes longer to load than all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from scansion.data import Trajectory, levels_from_columns
     from scansion.display import display as display
     from scansion.lattice import (

@@ -6,9 +6,11 @@ are copied only where that is needed; the caller's arrays are never written to.
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,15 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+
+MOST_SCORE = 1e100
+"""The range of scores: sums of 1e15 of them are exact in the kernels."""
+
+MOST_VALUE, MOST_WEIGHT = 1e40, 1e60
+"""The ranges of attribute values and of weights: products of the two are scores."""
+
+MOST_COUNT = 2**31 - 1
+"""The largest integer that is taken for a number of things."""
 
 _EXACT_INTEGERS = 2**53
 
@@ -32,8 +43,8 @@ class Absent:
 
 
 def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
-    """`value` as float64 of `shape`, finite or -inf; a string in `shape` stands for any size."""
-    array = np.asarray(value)
+    """`value` as float64 of `shape`, within +-`MOST_SCORE` or -inf; a string in `shape` stands for any size."""
+    array = plain(name, value)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{name} must be an array of real numbers, got dtype {array.dtype}")
     if array.dtype.itemsize > 8:
@@ -51,7 +62,27 @@ def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
             bad = np.isnan(result) if np.isnan(top) else result == np.inf
             at = first(bad)
             raise ValueError(f"{name}[{show(at)}] is {result[at]}: scores must be finite or -inf")
+        if top > MOST_SCORE or result.min() < -MOST_SCORE:
+            large = (np.abs(result) > MOST_SCORE) & (result > -np.inf)
+            if large.any():
+                at = first(large)
+                raise ValueError(
+                    f"{name}[{show(at)}] = {result[at]} is beyond the range of scores, +-{MOST_SCORE:g} (-inf forbids)"
+                )
     return result
+
+
+def plain(name: str, value: Any) -> npt.NDArray[Any]:
+    """`value` as an array; neither masked entries nor the two dimensions of np.matrix are lost on the way."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        at = first(np.ma.getmaskarray(value))
+        raise ValueError(f"{name}[{show(at)}] is masked: fill masked entries in first, for example by {name}.filled(0)")
+    if isinstance(value, np.matrix):
+        raise ValueError(f"{name} is an np.matrix: give an array, np.asarray({name})")
+    try:
+        return np.asarray(value)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{name} is not an array: {error}") from error
 
 
 def probabilities(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
@@ -89,8 +120,8 @@ def show(index: tuple[int, ...]) -> str:
     return ", ".join(str(i) for i in index)
 
 
-def count(name: str, value: Any, least: int) -> int:
-    """`value` as an int of at least `least`."""
+def count(name: str, value: Any, least: int, most: int = MOST_COUNT) -> int:
+    """`value` as an int in least..most."""
     try:
         if isinstance(value, (bool, np.bool_)):
             raise TypeError
@@ -98,8 +129,40 @@ def count(name: str, value: Any, least: int) -> int:
     except TypeError:
         raise ValueError(f"{name} must be an integer, got {value!r}") from None
     if number < least:
-        raise ValueError(f"{name} must be at least {least}, got {number}")
+        raise ValueError(f"{name} must be at least {least}, got {_short(number)}")
+    if number > most:
+        raise ValueError(f"{name} must be at most {most}, got {_short(number)}")
     return number
+
+
+def _short(number: int) -> str:
+    """An integer as text; of one that is too long for that, about how large it is."""
+    if abs(number) < 10**40:
+        return str(number)
+    return f"{'-' if number < 0 else ''}10 to the power of about {int(number.bit_length() * 0.30103)}"
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number that float64 can hold, not True or False."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def memory(what: str, numbers: int) -> None:
+    """Raise a MemoryError if so many numbers of 8 bytes do not fit into what is left, as far as the system says."""
+    if numbers < 2**24:
+        return
+    try:
+        with open("/proc/meminfo") as file:
+            left = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        return
+    if 8 * numbers > left:
+        raise MemoryError(f"{what} take {8e-9 * numbers:.1f} GB, but {1e-9 * left:.1f} GB of memory are left")
 
 
 def jobs(value: Any) -> int:
@@ -109,7 +172,7 @@ def jobs(value: Any) -> int:
     """
     if value is None:
         return 1
-    number = count("n_jobs", value, -(2**31))
+    number = count("n_jobs", value, -MOST_COUNT)
     if number == 0:
         raise ValueError("n_jobs must not be 0: give a number of threads, or -1 for all processors")
     processors = os.cpu_count() or 1
@@ -118,7 +181,7 @@ def jobs(value: Any) -> int:
 
 def integers(name: str, value: Any, length: int, low: int, high: int) -> Ints:
     """`value` as int64 of shape (length,), every entry in low..high."""
-    array = np.asarray(value)
+    array = plain(name, value)
     if array.dtype.kind not in "iu" and array.size:
         raise ValueError(f"{name} must be an array of integers, got dtype {array.dtype}")
     check_shape(name, array, (length,))
@@ -131,7 +194,7 @@ def integers(name: str, value: Any, length: int, low: int, high: int) -> Ints:
 
 def offsets(value: Any, rows: int, rows_name: str) -> Ints:
     """`value` as int64 (B + 1,): 0 = offsets[0] <= offsets[1] <= ... <= offsets[B] = rows."""
-    array = np.asarray(value)
+    array = plain("offsets", value)
     if array.dtype.kind not in "iu" or array.ndim != 1 or array.size < 1:
         raise ValueError(f"offsets must be a 1-D array of integers with at least one entry, got {array!r}")
     result = np.ascontiguousarray(array, dtype=np.int64)

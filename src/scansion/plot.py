@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from scansion.display.answers import as_columns, as_levels
+from scansion import schemes
+from scansion.display.answers import as_columns, as_levels, is_segment
 from scansion.display.palette import HUES, LIGHT, OUTSIDE, Palette
+from scansion.segments import ByLevel
 
-__all__ = ["lengths", "marginals", "segments", "training"]
+__all__ = ["compare", "lengths", "marginals", "segments", "strengths", "training"]
 
 _INK, _QUIET, _BLUE, _ORANGE = "#1b1f24", "#59626d", "#1f5fae", "#b3541e"
 _NAMED_TOKENS = 60  # up to so many have their names below the axis
@@ -88,17 +90,25 @@ def segments(
     tokens: Iterable[Any] | None = None,
     *,
     level_names: Sequence[str] | None = None,
+    truth: Any = None,
+    seconds: float | None = None,
     ax: Any = None,
 ) -> Any:
     """Timeline of segments, nested levels as stacked bars with the root on top.
 
     Parameters
     ----------
-    answer : list
-        Segments ``(start, stop, label)``, a list of such lists, root first, or one label a token.
+    answer : list or dict
+        Segments ``(start, stop, label)``, a list of such lists, root first, one label a token; or a dict of segments,
+        or of labels whose runs are segments, by level.
     tokens : iterable, optional
         Names of the positions.
     level_names : sequence of str, optional
+        Those of a dict unless given.
+    truth : list or dict, optional
+        In the form of `answer`: its bars stand above those of each level.
+    seconds : float, optional
+        How long a position takes: the axis shows seconds.
     ax : matplotlib Axes, optional
 
     Returns
@@ -106,12 +116,66 @@ def segments(
     matplotlib Axes
     """
     words = None if tokens is None else [str(token) for token in tokens]
-    given = answer.tolist() if isinstance(answer, np.ndarray) else list(answer)
-    levels = as_levels("answer", given, len(given) if words is None else len(words))
-    size = max((stop for level in levels for _, stop, _ in level), default=0) if words is None else len(words)
+    levels, names = _levels("answer", answer, words)
+    level_names = names if level_names is None else level_names
     depth = len(levels)
     if level_names is not None and len(level_names) != depth:
         raise ValueError(f"level_names has {len(level_names)} names for {depth} levels")
+    if truth is not None:
+        true, _ = _levels("truth", truth, words)
+        if len(true) != depth:
+            raise ValueError(f"truth has {len(true)} levels, the answer has {depth}")
+        levels = [level for pair in zip(true, levels, strict=True) for level in pair]
+        of = [""] * depth if level_names is None else [f" {name}" for name in level_names]
+        level_names = [f"{side}{name}" for name in of for side in ("truth", "predicted")]
+    return _timeline(levels, level_names, words, seconds, ax)
+
+
+def compare(answers: Mapping[str, Any], truth: Any = None, *, seconds: float | None = None, ax: Any = None) -> Any:
+    """Timelines of several methods' answers for one sequence, one above the other, and of the truth on top.
+
+    Parameters
+    ----------
+    answers : dict name -> answer
+        Each of one level: segments ``(start, stop, label)``, or one label a token.
+    truth : list, optional
+        In the same form.
+    seconds, ax : as for `segments`
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    given = ({} if truth is None else {"truth": truth}) | dict(answers)
+    levels = []
+    for name, answer in given.items():
+        if isinstance(answer, (Mapping, ByLevel)):
+            raise ValueError(f"answers[{name!r}] has levels: compare one of them at a time")
+        levels.append(_runs(answer))
+    return _timeline(levels, list(given), None, seconds, ax)
+
+
+def _levels(name: str, answer: Any, words: list[str] | None) -> tuple[list[Any], list[str] | None]:
+    """Segments by level, and the names of the levels where they have names."""
+    if isinstance(answer, (Mapping, ByLevel)):
+        return [_runs(level) for _, level in answer.items()], [str(level) for level, _ in answer.items()]
+    given = answer.tolist() if isinstance(answer, np.ndarray) else list(answer)
+    return as_levels(name, given, len(given) if words is None else len(words)), None
+
+
+def _runs(level: Any) -> list[Any]:
+    """Segments of one level: as given, or runs of equal labels."""
+    items = level.tolist() if isinstance(level, np.ndarray) else list(level)
+    return items if all(map(is_segment, items)) else list(schemes.segments(items, "plain"))
+
+
+def _timeline(
+    levels: list[Any], level_names: Sequence[str] | None, words: list[str] | None, seconds: float | None, ax: Any
+) -> Any:
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"seconds is {seconds}; a position takes more than 0")
+    size = max((stop for level in levels for _, stop, _ in level), default=0) if words is None else len(words)
+    depth = len(levels)
     width = min(max(5.0, 0.3 * size + 1.0), 14.0)
     mine = ax is None
     ax = _axes(ax, width, 0.5 * max(depth, 1) + 0.9)
@@ -135,7 +199,10 @@ def segments(
     ax.tick_params(axis="y", length=0)
     for side in ("top", "left", "right"):
         ax.spines[side].set_visible(False)
-    _token_axis(ax, words, size, 0.5)
+    if seconds is None:
+        _token_axis(ax, words, size, 0.5)
+    else:
+        _time_axis(ax, size, seconds)
     unnamed = [label for label in dict.fromkeys(str(y) for level in levels for _, _, y in level) if label not in named]
     if unnamed:
         from matplotlib.patches import Patch
@@ -234,6 +301,37 @@ def training(log: Any, *, ax: Any = None) -> Any:
     return ax
 
 
+def strengths(results: Any, *, ax: Any = None) -> Any:
+    """Loss of the sequences that were left out over the strength of the penalty, summed over the folds.
+
+    Parameters
+    ----------
+    results : estimator fitted with ``c2="cv"`` or ``c1="cv"``, or its ``cv_results_``
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    table = list(getattr(results, "cv_results_", results))
+    if not table or not all(isinstance(row, Mapping) for row in table):
+        raise ValueError("results hold no strengths: give an estimator that was fitted with c2='cv'")
+    name = next(key for key in table[0] if key in ("c1", "c2"))
+    at, losses = [row[name] for row in table], [row["loss"] for row in table]
+    ax = _axes(ax, 6.0, 3.2)
+    ax.plot(at, losses, color=_BLUE, linewidth=1.8, marker="o")
+    best = min(range(len(at)), key=losses.__getitem__)
+    ax.plot(
+        at[best], losses[best], color=_ORANGE, marker="o", markersize=9, linestyle="none", label=f"{name}={at[best]:g}"
+    )
+    ax.set_xscale("log")
+    ax.set_xlabel(name)
+    ax.set_ylabel("loss of what was left out")
+    ax.legend(frameon=False)
+    _open(ax)
+    return ax
+
+
 def _colour(number: int) -> tuple[str, str, str | None]:
     """Hue, tint and hatch of a label's number."""
     if number < 0:
@@ -275,3 +373,11 @@ def _token_axis(ax: Any, words: list[str] | None, size: int, shift: float = 0.0)
     step = step if size / step <= 12 else 5 * step if size / step > 24 else 2 * step
     ax.set_xticks([t + shift for t in range(0, size, step)], [str(t) for t in range(0, size, step)])
     ax.set_xlabel("position", color=_QUIET)
+
+
+def _time_axis(ax: Any, size: int, seconds: float) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x * seconds:g}"))
+    ax.set_xlabel("seconds", color=_QUIET)

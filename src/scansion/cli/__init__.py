@@ -7,16 +7,19 @@ Each verb is a module with ``run(args) -> int``, imported when it is used.
 from __future__ import annotations
 
 import os
-import re
 import sys
-from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+
+TYPE_CHECKING = False  # that of typing: an interrupt is in good hands in main, so that nothing is loaded before
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["UsageError", "main", "printable"]
 
 # what terminals take as commands, what turns the direction of writing, and halves of surrogate pairs
-_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNFIT = "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
 class UsageError(Exception):
@@ -30,7 +33,9 @@ def printable(text: str, lines: bool = False) -> str:
         c = found[0]
         return c if lines and c in "\t\n" else f"\\x{ord(c):02x}" if c < " " else f"\\u{ord(c):04x}"
 
-    return _UNFIT.sub(escaped, text)
+    import re
+
+    return re.sub(_UNFIT, escaped, text)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -41,9 +46,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str, optional
         The arguments behind the command's name; those of the process unless given.
     """
+    if argv is not None:
+        return _run(list(argv), [])
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: Any) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    def ignored(what: Any) -> None:
+        # an interrupt in a callback, which cannot raise it: it comes again
+        signal.raise_signal(signal.SIGINT) if what.exc_type is KeyboardInterrupt else sys.__unraisablehook__(what)
+
+    try:
+        import signal
+
+        signal.signal(signal.SIGINT, interrupt)
+        sys.unraisablehook = ignored
+        code = _run(sys.argv[1:], interrupts)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the interpreter's end has no more to say
+    except KeyboardInterrupt:  # before or after the work, or while something was said
+        code = 130
+        sys.stderr.write("scansion: interrupted\n")
+    return code
+
+
+def _run(arguments: list[str], interrupts: list[int]) -> int:
+    """The exit code; errors are said in one line. interrupts: those that came."""
     if "numpy" not in sys.modules:  # nothing here uses BLAS, whose threads take time to start
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    arguments = list(sys.argv[1:] if argv is None else argv)
     # --help before a verb is about all of them
     verb = next((a for a in arguments if not a.startswith("-") or a in ("-h", "--help")), None)
     args: Any = None
@@ -76,6 +107,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, TypeError) as error:
         return _say(str(error), args, 1)
     except Exception as error:
+        if interrupts and isinstance(error, ImportError):  # extension modules tell of an interrupt in other words
+            return _say("interrupted", args, 130)
         return _say(f"{type(error).__name__}: {error} (this should not happen; --debug tells more)", args, 1)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 from scansion.cli import UsageError, printable
 from scansion.cli.parser import labels_given
@@ -126,14 +126,16 @@ def reading_for(model: Any, args: Any, path: str) -> Reading:
 
 
 @contextlib.contextmanager
-def open_output(path: str) -> Iterator[BinaryIO]:
-    """A file to write to; "-" is standard output."""
+def open_output(path: str) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes its place when the block ends; "-" is standard output."""
     if path == "-":
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     else:
-        with open(path, "wb") as file:
+        from scansion._files import replacing
+
+        with replacing(path, "wb", through=True) as file:
             yield file
 
 

@@ -36,6 +36,28 @@ class _Help(argparse.RawDescriptionHelpFormatter):
         return super().format_help()
 
 
+# what CRF++ and Wapiti call otherwise
+_HINTS = {
+    "-c": "CRF++'s -c C is --c2 X with X = 1 / (2 C)",
+    "-f": "CRF++'s -f N is --min-freq N, which counts attributes with their labels",
+    "-m": "CRF++'s -m N is --max-iterations N",
+    "-e": "CRF++'s -e X is --set epsilon=X",
+    "-1": "Wapiti's -1 X is --c1 X",
+    "--rho1": "Wapiti's --rho1 X is --c1 X",
+    "-2": "Wapiti's -2 X is --c2 Y with Y = X / 2",
+    "--rho2": "Wapiti's --rho2 X is --c2 Y with Y = X / 2",
+    "-i": "Wapiti's -i N is --max-iterations N",
+    "--maxiter": "Wapiti's --maxiter N is --max-iterations N",
+    "mira": "the nearest is --algorithm pa",
+    "crf-l1": "L1 is --c1 X with --algorithm lbfgs",
+    "crf-l2": "L2 is --c2 X with --algorithm lbfgs",
+    "l-bfgs": "it is called lbfgs",
+    "sgd-l1": "L1 is --c1 X with --algorithm lbfgs, which ends at the same optimum",
+    "bcd": "--algorithm lbfgs ends at the same optimum",
+    "rprop": "--algorithm lbfgs ends at the same optimum",
+}
+
+
 class _Parser(argparse.ArgumentParser):
     """An error in one line."""
 
@@ -57,8 +79,12 @@ class _Parser(argparse.ArgumentParser):
             action = self._option_string_actions.get(argument)
             if argument == "--":
                 rest += [argument, *coming]
+            elif action is None and argument.split("=")[0] in _HINTS and self.prog.endswith("train"):
+                self.error(f"unrecognized arguments: {argument}; {_HINTS[argument.split('=')[0]]}")
             elif action is not None and action.nargs != 0:
                 value = next(coming, None)
+                if action.dest == "algorithm" and str(value).lower() in _HINTS:
+                    self.error(f"argument {argument}: invalid choice: {value!r}; {_HINTS[str(value).lower()]}")
                 if value is not None and _NEGATIVE.match(value) and argument.startswith("--"):
                     options.append(f"{argument}={value}")  # --labels -2,-1 is no option -2
                 else:

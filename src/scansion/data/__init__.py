@@ -13,6 +13,7 @@ from scansion.data.trajectory import Trajectory
 
 if TYPE_CHECKING:  # loaded when first used
     from scansion.data.levels import encode_levels, level_names, levels_from_columns
+    from scansion.data.rates import spread, subsample, subsample_labels, with_context
 
 __all__ = [
     "Dataset",
@@ -28,15 +29,27 @@ __all__ = [
     "from_frame",
     "level_names",
     "levels_from_columns",
+    "spread",
+    "subsample",
+    "subsample_labels",
+    "with_context",
 ]
 
-_LEVELS = ("encode_levels", "level_names", "levels_from_columns")
+_LATER = {
+    "encode_levels": "levels",
+    "level_names": "levels",
+    "levels_from_columns": "levels",
+    "spread": "rates",
+    "subsample": "rates",
+    "subsample_labels": "rates",
+    "with_context": "rates",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LEVELS:
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from scansion.data import levels
+    from importlib import import_module
 
-    globals().update({known: getattr(levels, known) for known in _LEVELS})
+    globals()[name] = getattr(import_module(f"scansion.data.{_LATER[name]}"), name)
     return globals()[name]

@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
 
+_RANGE = f"values must be finite and lie within +-{checks.MOST_VALUE:g}"
+
 _DTYPES = {  # of the arrays in a file, by safetensors' names
     "offsets": "I64",
     "token_offsets": "I64",
@@ -70,16 +72,17 @@ class Dataset:
     ) -> None:
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
-        numbers = np.asarray(ids)
+        numbers = checks.plain("ids", ids)
         checks.integers("ids", numbers, numbers.size, 0, len(vocabulary) - 1)
         tokens = checks.offsets(token_offsets, numbers.size, "ids")
         sequences = checks.offsets(offsets, tokens.size - 1, "token_offsets")
         weights = None
         if values is not None:
             weights = checks.scores("values", values, (numbers.size,))
-            if not np.isfinite(weights).all():
-                at = checks.show(checks.first(~np.isfinite(weights)))
-                raise ValueError(f"values[{at}] is -inf: values must be finite")
+            large = ~(np.abs(weights) <= checks.MOST_VALUE)
+            if large.any():
+                at = checks.first(large)
+                raise ValueError(f"values[{checks.show(at)}] is {weights[at]}: {_RANGE}")
         self._set(sequences, tokens, np.ascontiguousarray(numbers, dtype=np.int32), weights, vocabulary)
 
     @classmethod
@@ -162,7 +165,7 @@ class Dataset:
         ----------
         indices : array of int, shape (n,), or of bool, shape (B,)
         """
-        chosen = np.asarray(indices)
+        chosen = checks.plain("indices", indices)
         if chosen.dtype == np.bool_:
             checks.check_shape("indices", chosen, (len(self),))
             chosen = np.flatnonzero(chosen)
@@ -276,6 +279,12 @@ def gather(offsets: Ints, rows: Ints) -> tuple[Ints, Ints]:
     return result, np.arange(result[-1]) + np.repeat(first - result[:-1], lengths)
 
 
+def cut(rows: Any, offsets: Ints) -> list[Any]:
+    """Rows of all sequences, a list or an array, as one piece for each."""
+    cuts = offsets.tolist()
+    return [rows[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+
+
 def encode(X: Iterable[Any], vocabulary: Vocabulary | None = None, *, frozen: bool = False) -> Dataset:
     """Number the attributes of sequences of tokens.
 
@@ -326,7 +335,29 @@ def encode(X: Iterable[Any], vocabulary: Vocabulary | None = None, *, frozen: bo
         vocabulary = Vocabulary()
     elif not isinstance(vocabulary, Vocabulary):
         raise TypeError(f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
-    return Dataset._trusted(*_core.encode(X, vocabulary, bool(frozen), _unusual), vocabulary)
+    data = Dataset._trusted(*encoded_arrays(X, vocabulary, bool(frozen)), vocabulary)
+    _check_values(data)
+    return data
+
+
+def _check_values(data: Dataset) -> None:
+    """Raise if an attribute's value is out of range."""
+    if data.values is None or not data.values.size:
+        return
+    if data.values.max() <= checks.MOST_VALUE and data.values.min() >= -checks.MOST_VALUE:
+        return
+    entry = checks.first(np.abs(data.values) > checks.MOST_VALUE)[0]
+    token = int(np.searchsorted(data.token_offsets, entry, side="right")) - 1
+    b = int(np.searchsorted(data.offsets, token, side="right")) - 1
+    raise ValueError(
+        f"sequence {b}, position {token - data.offsets[b]}: attribute {data.vocabulary.names()[data.ids[entry]]!r} has "
+        f"the value {data.values[entry]}: {_RANGE}"
+    )
+
+
+def encoded_arrays(X: Any, vocabulary: Vocabulary, frozen: bool) -> tuple[Ints, Ints, Numbers, Floats | None]:
+    """Offsets, token offsets, numbers and values of the `Dataset` that `encode` makes of a list of sequences."""
+    return _core.encode(X, vocabulary, frozen, unusual)
 
 
 def _describe(value: Any) -> str:
@@ -336,12 +367,14 @@ def _describe(value: Any) -> str:
     return f"an object of type {type(value).__name__}"
 
 
-def _unusual(sequence: Any, number: int) -> Any:
+def unusual(sequence: Any, number: int) -> Any:
     """A sequence that is neither list nor tuple, for the kernel.
 
     Returns an iterable of tokens that is not a tuple, or (row offsets, columns, values or None, vocabulary of the
     columns or None where the column's number is its name).
     """
+    if isinstance(sequence, np.ndarray):
+        checks.plain(f"X[{number}]", sequence)
     if isinstance(sequence, np.ndarray) and sequence.ndim == 2 and sequence.dtype.kind in "biuf":
         rows, columns = np.nonzero(sequence)
         values = np.ascontiguousarray(sequence[rows, columns], dtype=np.float64)

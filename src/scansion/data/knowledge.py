@@ -250,7 +250,7 @@ def _both(a: Any, b: Any, combine: Any) -> Any:
 
 
 def _allowed(labels: Any, rows: int, n_labels: int) -> Bools:
-    array = np.asarray(labels)
+    array = checks.plain("labels", labels)
     if array.dtype == np.bool_:
         checks.check_shape("labels", array, (rows, n_labels))
         return array.copy()

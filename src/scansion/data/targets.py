@@ -106,7 +106,7 @@ def encode_segments(
 
 def lengths_of(lengths: npt.ArrayLike) -> list[int]:
     """`lengths` as a list of numbers that are not negative."""
-    array = np.asarray(lengths)
+    array = checks.plain("lengths", lengths)
     result: list[int] = checks.integers("lengths", array, array.size, 0, 2**62).tolist()
     return result
 

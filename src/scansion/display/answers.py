@@ -12,7 +12,7 @@ from scansion._checks import Floats
 from scansion.display.sequence import Span
 from scansion.segments import ByLevel
 
-__all__ = ["as_columns", "as_levels"]
+__all__ = ["as_columns", "as_levels", "is_segment"]
 
 
 def as_columns(marginals: Any, labels: Iterable[Any] | None) -> tuple[Floats | None, list[str] | None]:
@@ -32,7 +32,8 @@ def as_columns(marginals: Any, labels: Iterable[Any] | None) -> tuple[Floats | N
     return np.asarray(marginals, np.float64), names
 
 
-def _is_segment(item: Any) -> bool:
+def is_segment(item: Any) -> bool:
+    """Whether this is a segment (start, stop, label)."""
     return (
         isinstance(item, (tuple, list))
         and len(item) == 3
@@ -47,9 +48,9 @@ def as_levels(name: str, answer: Any, size: int, scheme: str | None = None) -> l
     items = answer.tolist() if isinstance(answer, np.ndarray) else list(answer)
     if not items:
         return []
-    if all(_is_segment(item) for item in items):
+    if all(is_segment(item) for item in items):
         return [items]
-    if all(isinstance(item, (list, tuple)) and all(_is_segment(one) for one in item) for item in items):
+    if all(isinstance(item, (list, tuple)) and all(is_segment(one) for one in item) for item in items):
         return [list(level) for level in items]
     if len(items) != size:
         raise ValueError(

@@ -11,7 +11,7 @@ FORMATS = {
     "columns": (".txt", ".conll", ".col", ".iob", ".bio"),
     "csv": (".csv", ".tsv", ".tab"),
     "conllu": (".conllu",),
-    "crfsuite": (".crfsuite", ".crf"),
+    "crfsuite": (".items", ".crfsuite", ".crf"),  # .crfsuite is what most call models
     "jsonl": (".jsonl", ".ndjson", ".json"),
 }
 """Formats and how their files' names end; each is a module of that name here, which reads and writes."""

@@ -167,13 +167,15 @@ class Batch(ABC, Generic[Config, Marginals]):
         n = checks.count("n", n, 0)
         generator = checks.generator(rng)
         drawn: list[list[Config]] = [[] for _ in range(len(self))]
-        at_once = max(1, _RANDOMS_AT_ONCE // max(1, self._core.randoms))
-        while n > 0:
-            part = min(n, at_once)
+        for part in self._draws(n):
             for configs, more in zip(drawn, self._found(self._core.sample(part, generator, self.n_jobs)), strict=True):
                 configs.extend(more)
-            n -= part
         return [self._stack(configs, int(t)) for configs, t in zip(drawn, np.diff(self.offsets), strict=True)]
+
+    def _draws(self, n: int) -> list[int]:
+        """N in parts whose random numbers fit into memory."""
+        at_once = max(1, _RANDOMS_AT_ONCE // max(1, self._core.randoms))
+        return [min(at_once, n - done) for done in range(0, n, at_once)]
 
     def _stack(self, configs: list[Config], length: int) -> Any:
         return configs

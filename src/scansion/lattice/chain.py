@@ -13,9 +13,10 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
+from scansion.data.dataset import cut
 from scansion.data.knowledge import Knowledge
 from scansion.lattice.base import FlatBatch, FlatLattice
-from scansion.lattice.cores import DenseCore, PatternCore
+from scansion.lattice.cores import DenseCore, Labels, PatternCore
 from scansion.lattice.patterns import automaton
 
 __all__ = ["ChainBatch", "ChainLattice", "ChainMarginals"]
@@ -212,6 +213,44 @@ class ChainBatch(FlatBatch[Ints, ChainMarginals]):
             self.log_partition()  # says which sequence has no configuration
         return labels
 
+    def kbest(self, k: int) -> list[list[tuple[Ints, float]]]:
+        """The k best labellings of each sequence with their scores, best first; fewer where there are fewer."""
+        found = self._kbest_labels(k)
+        if found is None:
+            return super().kbest(k)
+        rows = cut(found.labels.astype(np.int64), self._cuts(found))
+        return cut(list(zip(rows, found.scores.tolist(), strict=True)), found.firsts)
+
+    def _kbest_labels(self, k: int) -> Labels | None:
+        """What `kbest` finds in one array; None: these chains are not of first order."""
+        if not isinstance(self._core, DenseCore):
+            return None
+        found = self._core.kbest_labels(checks.count("k", k, 1), self.n_jobs)
+        if (np.diff(found.firsts) == 0).any():
+            self.log_partition()  # says of which sequence there is none
+        return found
+
+    def _cuts(self, found: Labels) -> Ints:
+        """Where each configuration begins among the labels, and the end."""
+        lengths = np.repeat(np.diff(self.offsets), np.diff(found.firsts))
+        return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+    def sample(self, n: int, rng: Any = None) -> list[Any]:
+        """Draw n labellings (n, T) of each sequence, exactly and independently; rng: Generator, seed or None."""
+        if not isinstance(self._core, DenseCore):
+            return super().sample(n, rng)
+        n, generator = checks.count("n", n, 0), checks.generator(rng)
+        lengths = np.diff(self.offsets)
+        drawn: list[list[Ints]] = [[np.empty((0, t), np.int64)] for t in lengths.tolist()]
+        for part in self._draws(n):
+            found = self._core.sample_labels(part, generator, self.n_jobs)
+            if (np.diff(found.firsts) == 0).any():
+                self.log_partition()  # says that there is none
+            labels, ends = found.labels.astype(np.int64), np.cumsum(part * lengths).tolist()
+            for tables, last, t in zip(drawn, ends, lengths.tolist(), strict=True):
+                tables.append(labels[last - part * t : last].reshape(part, t))
+        return [tables[-1] if len(tables) == 2 else np.concatenate(tables) for tables in drawn]
+
     def _config(self, levels: list[Ints]) -> Ints:
         return levels[0][:, 2].astype(np.int64)
 
@@ -310,8 +349,9 @@ def _dense(unary: Floats, offsets: Ints, transition: Any, start: Any, end: Any) 
     size = unary.shape[1]
     if size == 0:
         raise ValueError(f"unary must have at least one label, got shape {unary.shape}")
+    checks.memory(f"transitions between {size} labels and their exponentials", 3 * size * size)
     transition = np.zeros((size, size)) if transition is None else transition
-    matrix = np.asarray(transition)
+    matrix = checks.plain("transition", transition)
     if matrix.ndim == 3:
         steps = int(np.maximum(np.diff(offsets) - 1, 0).sum())
         scores = checks.scores("transition", transition, (steps, size, size))

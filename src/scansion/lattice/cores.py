@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
@@ -51,6 +52,23 @@ def possible(scores: Floats | None) -> Floats | None:
     if scores is None or np.isfinite(scores).all():
         return None
     return np.where(np.isfinite(scores), 0.0, -np.inf)
+
+
+class Labels(NamedTuple):
+    """Configurations of B chains.
+
+    Attributes
+    ----------
+    labels : int32
+        Of all configurations, one after another, sequence by sequence.
+    firsts : int64 (B + 1,)
+        Where each sequence begins among the configurations.
+    scores : (configurations,)
+    """
+
+    labels: npt.NDArray[np.int32]
+    firsts: Ints
+    scores: Floats
 
 
 @dataclass(frozen=True)
@@ -234,6 +252,20 @@ class DenseCore(Core):
             "transitions": np.zeros((steps, size, size)) if transitions else None,
         }
         out["escaped"] = self.native.posteriors(**out, threads=threads)
+        return out
+
+    def kbest_labels(self, k: int, threads: int) -> Labels:
+        """What `kbest` finds, as labels."""
+        return Labels(*self.native.kbest_labels(k, threads))
+
+    def sample_labels(self, n: int, generator: np.random.Generator, threads: int) -> Labels:
+        """What `sample` draws, as labels."""
+        return Labels(*self.native.sample_labels(n, generator.random(n * self.randoms), threads))
+
+    def entropies(self, threads: int) -> Floats:
+        """(B,) entropies in nats."""
+        out = np.empty(len(self.offsets) - 1)
+        self.native.chain_entropies(out, threads)
         return out
 
     def best_labels(self, threads: int) -> Ints:

@@ -36,7 +36,8 @@ class PatternAutomaton:
     """States, arcs and pattern lists of a set of label patterns; built once, shared by lattices.
 
     The states are the empty pattern, all labels and all proper prefixes of patterns; ``next(p, y)`` is the longest
-    suffix of ``p + (y,)`` among them. Building takes O(total pattern length + n_states n_labels) time.
+    suffix of ``p + (y,)`` among them. Building takes O(n log m + n_states n_labels) time, n symbols in all patterns and
+    m in the longest.
 
     Parameters
     ----------
@@ -59,7 +60,10 @@ class PatternAutomaton:
         offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
         symbols = np.fromiter((y for p in self.patterns for y in p), np.int32, int(offsets[-1]))
         self._symbols, self._offsets = symbols, offsets
-        self._native = _core.PatternAutomaton(self.n_labels, symbols, offsets)
+        try:
+            self._native = _core.PatternAutomaton(self.n_labels, symbols, offsets)
+        except ValueError as error:
+            raise ValueError(f"the automaton of {len(self.patterns)} patterns is too large: {error}") from None
         self._topologies: dict[tuple[bytes, Automaton | None], _core.Topology] = {}
 
     @property

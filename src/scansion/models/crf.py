@@ -16,7 +16,7 @@ from scansion.models import engines
 from scansion.models.answers import Answers
 from scansion.models.estimator import cut
 from scansion.models.flat_estimator import FlatEstimator
-from scansion.models.inputs import Inputs
+from scansion.models.inputs import Inputs, columns_of
 from scansion.models.parameters import Algorithm, documented, parameter
 
 if TYPE_CHECKING:
@@ -101,7 +101,22 @@ class CRF(FlatEstimator):
             self.algorithm, self.order = self.order, 1
 
     def fit(self: Self, X: Any, y: Any, X_dev: Any = None, y_dev: Any = None, *, sample_weight: Any = None) -> Self:
-        """Learn the weights; with `grow`, choose the patterns on the way. Parameters as in `Estimator.fit`."""
+        """Learn the weights; with `grow`, choose the patterns on the way.
+
+        Parameters
+        ----------
+        X : iterable of sequences, or Dataset
+            A sequence is a list of tokens (dicts, or lists or sets of strings: python-crfsuite's item rules), a 2-D
+            array, a SciPy sparse matrix or a DataFrame (rows are tokens).
+        y : iterable
+            One list of labels per sequence. An unknown label is None, one of several a set; None in place of a list:
+            nothing is known of the sequence, and it contributes nothing. A `Trajectory`: the labels it goes through.
+        X_dev, y_dev : optional
+            Development data: `score` on them is logged at each iteration; training stops when it has not risen for
+            `patience` iterations, and the best weights are kept.
+        sample_weight : (B,), optional
+            Weight of each sequence, >= 0.
+        """
         assert isinstance(self, CRF)
         if self.grow is None:
             vars(self).pop("growth_log_", None)
@@ -112,6 +127,7 @@ class CRF(FlatEstimator):
             from scansion.models.growth import grow
 
             grow(self, X, y, sample_weight, X_dev, y_dev)
+            self.n_features_in_ = columns_of(X)
         if self.model_filename is not None:
             self.save(self.model_filename, format="crfsuite")
         return self
@@ -160,7 +176,7 @@ class CRF(FlatEstimator):
     def _best(self, inputs: Inputs, constraints: Any = None, rules: Any = None) -> Ints:
         """(N,) best labels, by number."""
         compiled = self._rule_set(rules)
-        if self.engine_ == "sum-difference":
+        if engines.resolve(self.engine, self._model, inputs) == "sum-difference":
             held = None if constraints is None else self._held(constraints, inputs)
             best = engines.best_labels(self._model, inputs, held, checks.jobs(self.n_jobs))
             if (best >= 0).all():
@@ -180,7 +196,8 @@ class CRF(FlatEstimator):
 
         Parameters
         ----------
-        X : as in fit
+        X : iterable of sequences
+            Tokens as dicts, or lists or sets of strings, 2-D arrays or sparse matrices, in the form given to `fit`.
             Attributes that did not occur in training are ignored.
         constraints : iterable, optional
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
@@ -193,13 +210,32 @@ class CRF(FlatEstimator):
         if decode != "viterbi":
             return super().predict(X, constraints, rules, decode)
         inputs = self._inputs(X)
+        return Answers(cut(self._names(self._best(inputs, constraints, rules)), inputs.data.offsets))
+
+    def _names(self, labels: Ints) -> list[Any]:
+        """Labels by name."""
         names = np.empty(self._model.n_labels, object)
         names[:] = self._model.labels  # labels may be tuples, which np.array would spread
-        return Answers(cut(names[self._best(inputs, constraints, rules)].tolist(), inputs.data.offsets))
+        named: list[Any] = names[labels].tolist()
+        return named
+
+    def _at_once(self, x: Any) -> list[Any] | None:
+        tagger = None if self.engine_ == "sum-difference" else self._model.tagger
+        return None if tagger is None else tagger.labels(x)
 
     def _named(self, config: Any) -> list[Any]:
         labels = self._model.labels
         return [labels[y] for y in config.tolist()]
+
+    def _named_draws(self, drawn: Ints) -> list[Any]:
+        return self._names(drawn)
+
+    def _named_kbest(self, batch: Any, k: int) -> list[list[tuple[Any, float]]]:
+        found = batch._kbest_labels(k)
+        if found is None:
+            return super()._named_kbest(batch, k)
+        named = cut(self._names(found.labels), batch._cuts(found))
+        return cut(list(zip(named, found.scores.tolist(), strict=True)), found.firsts)
 
     def score(self, X: Any, y: Any) -> float:
         """Share of the tokens whose label is right.

@@ -31,8 +31,11 @@ def check(engine: Any) -> None:
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
 
 
-def resolve(engine: str, model: FlatModel) -> str:
-    """The engine that "auto" stands for: the one with fewer operations per position."""
+def resolve(engine: str, model: FlatModel, inputs: Inputs | None = None) -> str:
+    """The engine that "auto" stands for: the one with fewer operations per position.
+
+    inputs: sequences to count the patterns in that are alive, if the model was not trained just now.
+    """
     if model.bounded and not model.dense:  # Sum-Difference has no transitions that are ruled out
         if engine == "sum-difference":
             raise ValueError("engine='sum-difference' takes all transitions: use engine='auto', or transitions='all'")
@@ -42,7 +45,7 @@ def resolve(engine: str, model: FlatModel) -> str:
     if model.dense:
         return "automaton"
     arcs = model.automaton.n_states * model.n_labels
-    patterns = len(model.patterns) * (_LOCAL if model.varying else _SHARED)
+    patterns = model.alive(inputs) * (_LOCAL if model.varying else _SHARED)
     return "sum-difference" if patterns < arcs else "automaton"
 
 

@@ -21,6 +21,7 @@ from scansion import _checks as checks
 from scansion import model_file
 from scansion._checks import Bools, Floats, Ints
 from scansion.data import Dataset, Knowledge, Vocabulary, encode
+from scansion.data.dataset import cut
 from scansion.data.partitions import Partitions
 from scansion.features.spans import readable, span_attributes
 from scansion.formats.reading import Reading
@@ -96,6 +97,14 @@ class Estimator(Settings):
         """A configuration with the labels' names."""
         raise NotImplementedError
 
+    def _named_draws(self, drawn: Any) -> list[Any]:
+        """The same of several, as `sample` of a batch gives them for a sequence."""
+        return [self._named(config) for config in drawn]
+
+    def _named_kbest(self, batch: Any, k: int) -> list[list[tuple[Any, float]]]:
+        """The k best of each sequence of a batch, by name, with their scores."""
+        return [[(self._named(config), score) for config, score in found] for found in batch.kbest(k)]
+
     def _answers(self, batch: Any) -> list[Any]:
         """The best configurations of a batch, by name."""
         return [self._named(config) for config in batch.viterbi()[0]]
@@ -122,7 +131,7 @@ class Estimator(Settings):
         ----------
         X : iterable of sequences, or Dataset
             A sequence is a list of tokens (dicts, or lists or sets of strings: python-crfsuite's item rules), a 2-D
-            array or a SciPy sparse matrix (rows are tokens).
+            array, a SciPy sparse matrix or a DataFrame (rows are tokens).
         y : iterable
             One target per sequence. An unknown label is None, one of several a set; None in place of a target: nothing
             is known of the sequence, and it contributes nothing.
@@ -145,15 +154,27 @@ class Estimator(Settings):
             raise ValueError("X_dev and y_dev must be given together")
         columns = columns_of(X)
         model, objective = self.problem(X, y, sample_weight)
+        in_parts = isinstance(X, Partitions)
         columns = X.columns if isinstance(X, Partitions) else columns
-        penalty, coordinates = self._penalty(model, settings, objective)
+        n = 0 if in_parts else len(objective.inputs)  # type: ignore[attr-defined]
+        if self.expectations is not None:
+            from scansion.models.supervision import supervised
+
+            objective = supervised(self, model, objective, settings.n_jobs)
+        centre = self._centre(model, objective, settings.n_jobs)
+        start = model.weights
+        if "cv" in (_word(self.c1), _word(self.c2)):
+            start = self._choose_strength(model, objective, _sequence_weights(sample_weight, n), settings)
+        penalty, coordinates = self._penalty(model, settings, objective, centre)
+        if not start.any() and not in_parts:
+            start = self._start(model, objective, penalty, settings.n_jobs)
         progress = Progress(self.verbose, settings.max_iterations)
 
         def learnt_from(weights: Floats) -> Any:
             development = self._development(model, X_dev, y_dev)
             return learn(objective, weights, settings, penalty, coordinates, development, progress)
 
-        learnt = learnt_from(model.weights)
+        learnt = learnt_from(start)
         while self.train_with_rules and objective.take(learnt.weights):  # type: ignore[attr-defined]
             learnt = learnt_from(learnt.weights)
         if self.train_with_rules:
@@ -164,9 +185,12 @@ class Estimator(Settings):
         return self
 
     @staticmethod
-    def _penalty(model: Any, settings: CheckedSettings, objective: Any) -> tuple[Penalty, Coordinates | None]:
+    def _penalty(
+        model: Any, settings: CheckedSettings, objective: Any, centre: Floats | None = None
+    ) -> tuple[Penalty, Coordinates | None]:
         """What large weights cost, and the coordinates for the optimiser: in units of the features."""
         from scansion.models.penalties import by_weight, walk
+        from scansion.models.starts import alike
         from scansion.models.units import moments, units
         from scansion.training.penalty import Penalty
         from scansion.training.shards import Sharded
@@ -177,14 +201,78 @@ class Estimator(Settings):
         c2, steps = walk(model, settings.c2, c2)
         if factor is not None:
             c1, c2 = c1 * factor, c2 * factor**2
-        return Penalty(c1, c2, steps), coordinates
+        if centre is not None:  # scores are believed as much as the tokens are many, or they are soon learnt by heart
+            c2 = np.broadcast_to(c2, model.n_weights) * (
+                1.0 + 0.25 * objective.inputs.data.n_tokens * alike(model, centre)
+            )
+        return Penalty(c1, c2, steps, centre), coordinates
+
+    def _choose_strength(self, model: Any, objective: Any, weight: Floats | None, settings: CheckedSettings) -> Floats:
+        """Set c1 or c2 of the settings to what serves best for sequences that are left out; weights to start from."""
+        from scansion.models.choosing import choose
+
+        names = [name for name in ("c1", "c2") if _word(getattr(self, name)) == "cv"]
+        if len(names) > 1 or self.expectations is not None or self.train_with_rules:
+            raise ValueError("'cv' is for c1 or for c2, and goes neither with expectations nor with train_with_rules")
+        chosen, self.cv_results_, start = choose(self, names[0], model, objective, weight, settings)
+        setattr(settings, names[0], chosen)
+        return start
+
+    def _centre(self, model: Any, objective: Any, threads: int) -> Floats | None:
+        """(W,) the weights that columns have as scores of labels, from which the penalty is measured."""
+        if self.scores_of is None:
+            return None
+        from scansion.models.starts import identity, scaled, sharpness
+
+        total, scratch = np.zeros(model.n_weights), np.empty(model.n_weights)
+        for k, told in enumerate(self.scores_by_level()):
+            if told is not None:
+                plain = identity(model, k, told, objective.inputs)
+                total, _ = scaled((total, plain), sharpness, lambda w: objective.log_loss(w, scratch, threads))
+        return total
+
+    def _start(self, model: Any, objective: Any, penalty: Penalty, threads: int) -> Floats:
+        """(W,) the weights that learning starts from."""
+        from scansion.training.learn import log_objective
+
+        start: Floats = model.weights
+        if penalty.centre is not None:
+            start = penalty.centre
+        known = objective.known
+        aligned = None
+        if known.trajectories is not None:
+            from scansion.models.trajectories import evenly_aligned
+
+            aligned = evenly_aligned(known)  # where nothing else is known, all labels are alike at weights of 0
+        if self.init == "counts" or aligned is not None:
+            from scansion.models.starts import counted
+
+            function = log_objective(objective, penalty, threads)
+
+            def loss(w: Floats) -> float:
+                return function(w)[0] + float(np.sum(penalty.c1 * np.abs(w)))
+
+            counts, self.start_loss_ = counted(model, objective.inputs, known if aligned is None else aligned, loss)
+            if aligned is not None or self.start_loss_ < loss(start):
+                start = counts
+        return start
+
+    def scores_by_level(self) -> list[Any]:
+        """`scores_of` of each level."""
+        return [self.scores_of]
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked; ValueError says what is wrong with one, also of the others."""
         self._selection()
         if self.rules is not None:
             given_rules(self.rules)
-        return self.checked(self._strength("c1"), self._strength("c2"))
+        if self.expectations is not None:
+            from scansion.models.supervision import check
+
+            for told in self.expectations_by_level([None]):
+                check(told)
+        given = [1.0 if _word(getattr(self, name)) == "cv" else self._strength(name) for name in ("c1", "c2")]
+        return self.checked(*given)
 
     def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
         """From data to what an optimiser takes: encode X and y, choose the features, carry old weights over."""
@@ -196,7 +284,7 @@ class Estimator(Settings):
             return Problem(*sharded.problem(self, X, y, sample_weight))
         selection = self._selection()
         old = self._old(selection)
-        before = None if old is None else [level.labels for level in old.levels]
+        before = self._told_labels() if old is None else [level.labels for level in old.levels]
         X = readable(X) if any(selection.functions) else X
         X = list(X) if hasattr(X, "__next__") else X  # it is looked at more than once
         data = encode(X, None if old is None else old.vocabulary.copy())
@@ -212,12 +300,22 @@ class Estimator(Settings):
         model = selection.select(inputs, known, levels, data.vocabulary)
         if old is not None:
             carry_over(old, model)
-        objective = self._tuned(model, model.objective(inputs, known, weight))
+        else:
+            model.warn_of_symmetry(known)
+        objective = model.objective(inputs, known, weight)
         model.check_known(objective, known)
+        self._check_examples(model, known)
         self._check_partial(model, inputs, known)
         if self.train_with_rules:
             objective = self._objective_under_rules(model, inputs, known, weight)
-        return Problem(model, objective)
+        return Problem(model, self._tuned(model, objective))
+
+    def _check_examples(self, model: Any, known: Knowledge) -> None:
+        """Warn where labels have no example."""
+
+    def _told_labels(self) -> list[list[Any]] | None:
+        """Labels of each level that y may never show."""
+        return None
 
     def _check_labels(self, labels: Sequence[Any]) -> None:
         """Warn of labels that are not what they seem to be."""
@@ -249,7 +347,8 @@ class Estimator(Settings):
             found = np.flatnonzero(numeric())
             columns = found if len(found) else None
         known = vocabulary.index(INTERCEPT) >= 0
-        wanted = bool(known or self.intercept or (self.intercept is None and columns is not None))
+        told = columns is not None if self.intercept is None else self.intercept
+        wanted = bool(known or told or self.expectations is not None)
         if wanted and not known:
             vocabulary = vocabulary.copy()
             encode([[[INTERCEPT]]], vocabulary)  # numbers it
@@ -261,6 +360,10 @@ class Estimator(Settings):
         rules = () if self.rules is None else tuple(given_rules(self.rules))
         if not rules:
             raise ValueError("train_with_rules needs rules")
+        if self._kind == "hierarchical":
+            from scansion.rules.nested_training import TiedObjective
+
+            return TiedObjective(model, inputs, known, weight, model.rule_set(rules))
         return RestrictedObjective(model, inputs, known, weight, model.rule_set(rules))
 
     def _check_partial(self, model: Any, inputs: Inputs, known: Knowledge) -> None:
@@ -338,6 +441,10 @@ class Estimator(Settings):
         told : an answer of `predict` or `predict_marginals`, or `classes_`, `strongest_features()`, `length_counts_`
         """
         return [told]
+
+    def expectations_by_level(self, names: list[Any]) -> list[Any]:
+        """`expectations` of each level."""
+        return [self.expectations]
 
     def _inputs(self, X: Any) -> Inputs:
         """X as the model takes it; what was made here before stays as it is."""
@@ -427,7 +534,8 @@ class Estimator(Settings):
 
         Parameters
         ----------
-        X : as in fit
+        X : iterable of sequences
+            Tokens as dicts, or lists or sets of strings, 2-D arrays or sparse matrices, in the form given to `fit`.
             Attributes that did not occur in training are ignored.
         constraints : iterable, optional
             What is known of each sequence, in the form of y in fit: the answer agrees with it.
@@ -454,8 +562,8 @@ class Estimator(Settings):
 
         def best(batch: Any) -> list[list[tuple[Any, float]]]:
             return [
-                [(self._named(config), score - log_z) for config, score in found]
-                for log_z, found in zip(batch.log_partition().tolist(), batch.kbest(k), strict=True)
+                [(config, score - log_z) for config, score in found]
+                for log_z, found in zip(batch.log_partition().tolist(), self._named_kbest(batch, k), strict=True)
             ]
 
         return self.ask(X, best, constraints, rules)
@@ -475,17 +583,19 @@ class Estimator(Settings):
 
         Parameters
         ----------
-        X : as in predict
+        X : iterable of sequences
+            In the form given to `fit`.
         n : int
         random_state : int, numpy Generator or RandomState, optional
             The parameter `random_state` of the estimator unless given; None: other draws at each call.
-        rules : as in predict
+        rules : Rule, text, or sequence of them, optional
+            What the samples must keep, in place of the parameter `rules` (an empty list: nothing).
         """
         chosen = self.random_state if random_state is None else random_state
         rng = checks.generator(chosen if isinstance(chosen, np.random.Generator) or chosen is None else seed(chosen))
 
         def draw(batch: Any) -> list[list[Any]]:
-            return [[self._named(config) for config in drawn] for drawn in batch.sample(n, rng)]
+            return [self._named_draws(drawn) for drawn in batch.sample(n, rng)]
 
         return self.ask(X, draw, None, rules)
 
@@ -671,6 +781,11 @@ class Estimator(Settings):
         return hasattr(self, "model_")
 
 
+def _word(value: Any) -> str:
+    """A parameter that is given by a word; else nothing."""
+    return value if isinstance(value, str) else ""
+
+
 def _tell_left_out(batch: Any, rules: RuleSet) -> None:
     """Warn if sums left out more of the rules than they should."""
     found = batch._core.left_out_so_far
@@ -734,9 +849,3 @@ def _sequence_weights(sample_weight: Any, n: int) -> Floats | None:
         b = int(np.argmax(weight < 0))
         raise ValueError(f"sample_weight[{b}] = {weight[b]} must not be negative")
     return weight
-
-
-def cut(rows: list[Any], offsets: Any) -> list[list[Any]]:
-    """Rows of all sequences as one list for each."""
-    cuts = offsets.tolist()
-    return [rows[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]

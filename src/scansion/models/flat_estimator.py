@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 from scansion import model_file
-from scansion.data import Trajectory
+from scansion.data import Knowledge, Trajectory
 from scansion.models.estimator import Estimator, cut
 from scansion.models.flat_model import FlatModel, unpacked
 from scansion.models.inputs import INTERCEPT
@@ -28,13 +28,22 @@ class FlatEstimator(Estimator):
         "length 2 .. order + 1 seen in training.",
     )
     _: KW_ONLY
+    labels: Sequence[Any] | None = parameter(
+        None,
+        "sequence, optional",
+        "Labels that y may never show: they come first among the labels, and one without an example has features with "
+        "the attributes of every token that may have it.",
+    )
     min_freq: float | Sequence[float] = parameter(
         0.0,
         "float, or sequence of float",
         "Features whose summed values in training are below it are left out; a sequence gives one per order.",
     )
     all_possible_states: bool = parameter(
-        False, "bool", "Also features (attribute, label) that do not occur in training."
+        False,
+        "bool",
+        "Also features (attribute, label) that do not occur in training and, of a `CRF`, of attributes on pairs of "
+        "labels; not with `min_freq` above 0.",
     )
     all_possible_transitions: bool = parameter(
         False, "bool", "Also features (label, label) that do not occur in training."
@@ -63,6 +72,45 @@ class FlatEstimator(Estimator):
         from scansion.models.select_flat import FlatSelection
 
         return FlatSelection.checked(self, self._segments)
+
+    def _at_once(self, x: Any) -> list[Any] | None:
+        """The answer for one sequence by a native call of its own, which takes microseconds; None: there is none."""
+        raise NotImplementedError
+
+    def predict_single(self, x: Any, rules: Any = None) -> Any:
+        """The most probable configuration of one sequence, without what a batch costs; rules as in predict."""
+        x = list(x) if hasattr(x, "__next__") else x  # it may be read twice
+        plain = rules is None and self.rules is None and self.n_features_in_ is None
+        plain = plain and self._model.vocabulary.index(INTERCEPT) < 0
+        found = self._at_once(x) if plain else None
+        return self.predict([x], rules=rules)[0] if found is None else found
+
+    def _told_labels(self) -> list[list[Any]] | None:
+        if self.labels is None:
+            return None
+        if isinstance(self.labels, (str, bytes)) or len(set(self.labels)) < len(self.labels):
+            raise ValueError(f"labels must be a list of distinct labels, got {self.labels!r}")
+        return [list(self.labels)]
+
+    def _check_examples(self, model: Any, known: Knowledge) -> None:
+        """Warn where labels have no example, so that nothing tells when to predict them."""
+        from scansion.models.trajectories import unseen_labels
+        from scansion.training.convergence import warn
+
+        without = [model.labels[y] for y in unseen_labels(known, model.n_labels)]
+        told = {name for key in self.expectations or () for name in (key if isinstance(key, tuple) else (key,))}
+        if without and not told:
+            warn(
+                f"y has no example of the label {without[0]!r}: what is not known may all become of one label. Tell "
+                "the share of tokens that labels have (expectations), or show some examples"
+            )
+        partial = bool((known.known & ~known.complete).any()) and known.trajectories is None
+        tags = [label for label in model.labels if isinstance(label, str)]
+        if partial and self.labels is None and "O" not in tags and any(tag[:2] == "B-" for tag in tags):
+            warn(
+                "y leaves tokens unknown (None) and has no 'O': every token will be in an entity. Name all labels, as "
+                "in labels=['O', ...], and tell the share of tokens that are in entities (expectations)"
+            )
 
     def predict_marginals(self, X: Any, constraints: Any = None, rules: Any = None) -> list[list[dict[Any, float]]]:
         """Label probabilities: for each sequence and position a dict label -> probability."""
@@ -93,7 +141,8 @@ class FlatEstimator(Estimator):
 
         Parameters
         ----------
-        X : as in predict
+        X : iterable of sequences
+            In the form given to `fit`.
         method : {"places", "best", "paper"}
             "places": the most likely length, then, of the trajectories of this length that can occur, the one with the
             most places expected to be right. "best": the most probable trajectory, by best-first search. "paper": the
@@ -103,7 +152,10 @@ class FlatEstimator(Estimator):
         budget : int, optional
             Most prefixes that "best" takes up for a sequence; None: no limit. Where it runs out, the most probable
             trajectory that was met is returned; `lattice(x).compressed().best()` tells whether it is proven.
-        constraints, rules : as in predict
+        constraints : iterable, optional
+            What is known of each sequence, in the form of y in `fit`: the answer agrees with it.
+        rules : Rule, text, or sequence of them, optional
+            What the answer must keep, in place of the parameter `rules` (an empty list: nothing).
         """
         from scansion.lattice.compressed import best_all, predict_all
 

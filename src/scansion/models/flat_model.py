@@ -17,11 +17,12 @@ from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
 from scansion.data import Knowledge, Vocabulary
+from scansion.data.dataset import unusual
 from scansion.lattice.chain import ChainBatch
 from scansion.lattice.cores import DenseCore, PatternCore
 from scansion.lattice.patterns import BOS, EOS, Pattern, PatternAutomaton
 from scansion.lattice.segment import SegmentBatch
-from scansion.models.inputs import Inputs
+from scansion.models.inputs import INTERCEPT, Inputs
 from scansion.models.packing import Contents
 from scansion.models.weights import Block, Level, Mark, Model
 from scansion.rules.automata import Automaton
@@ -163,6 +164,28 @@ class FlatModel(Model):
             self._cache["varying"] = bool((self._features_on("start") & longer).any())
         return bool(self._cache["varying"])
 
+    def alive(self, inputs: Inputs | None = None) -> float:
+        """Mean number of label patterns alive at a position of the inputs, and of those of the calls to come.
+
+        Where attributes are tied to longer patterns, these are the labels, the always-on patterns and those of the
+        attributes there, each with its prefixes; elsewhere, and while no inputs were given, all patterns.
+        """
+        if "alive" in self._cache:
+            return float(self._cache["alive"])
+        if inputs is None or not self.varying or inputs.data.n_tokens == 0:
+            return float(len(self.patterns))
+        lengths = np.array([len(pattern) for pattern in self.patterns])
+        tied = 0.0
+        for block in self.blocks:
+            if block.part == "start" and not block.always:
+                prefixes = np.where(block.columns < self.n_labels, 0, lengths[block.columns] - 1)
+                of_row = np.bincount(block.row, prefixes, len(block.rows) - 1)
+                ids = inputs.data.ids
+                tied += float(of_row[ids[ids < len(of_row)]].sum())
+        alive = self.n_labels + self.n_bias + tied / inputs.data.n_tokens
+        self._cache["alive"] = min(alive, float(len(self.patterns)))
+        return float(self._cache["alive"])
+
     @property
     def extent(self) -> Bools:
         """(P,) patterns whose score depends on more than a segment's start: labels, and what has such features.
@@ -228,23 +251,35 @@ class FlatModel(Model):
     def _has(self, *parts: str) -> bool:
         return any(block.part in parts and len(block) for block in self.blocks)
 
+    @property
+    def tagger(self) -> _core.Tagger | None:
+        """From the tokens of one sequence to its best labels in one native call; None: there is more than they say."""
+        weights, tagger = self._cache.get("tagger", (None, None))
+        if weights is not self.weights and not self._has("span") and self.vocabulary.index(INTERCEPT) < 0:
+            tagger = _core.Tagger(self.native, self.vocabulary, self.weights, list(self.labels), unusual)
+            self._cache["tagger"] = self.weights, tagger
+        made: _core.Tagger | None = tagger
+        return made
+
     # ---- lattices ----------------------------------------------------------------------------------------------
 
-    def batch(self, inputs: Inputs, n_jobs: int) -> ChainBatch | SegmentBatch:
+    def batch(self, inputs: Inputs, n_jobs: int, pairs: Floats | None = None) -> ChainBatch | SegmentBatch:
         """The lattices of encoded sequences under the weights, in the kernels' compact form.
 
-        Scores have columns for some patterns only: `lattices` makes those that answer for all of them.
+        Scores have columns for some patterns only: `lattices` makes those that answer for all of them. pairs (L, L):
+        scores of label pairs, from a batch under the same weights, where they do not depend on the sequences.
         """
         data, columns = inputs.data, self.columns
         n = data.n_tokens
         start = np.zeros((n, columns))
         nothing = Knowledge.nothing(data.offsets)
         if self.dense:
-            steps = int(np.maximum(np.diff(data.offsets) - 1, 0).sum())
-            size = self.n_labels
-            pairs = np.zeros((steps, size, size) if self.varying else (size, size))
+            size, out = self.n_labels, None
+            if pairs is None or self.varying:
+                steps = int(np.maximum(np.diff(data.offsets) - 1, 0).sum()) if self.varying else 0
+                pairs = out = np.zeros((steps, size, size) if self.varying else (size, size))
             _core.score_arrays(
-                self.native, inputs.native, self.weights, start, None, None, None, None, None, pairs, n_jobs
+                self.native, inputs.native, self.weights, start, None, None, None, None, None, out, n_jobs
             )
             chain: ChainBatch = ChainBatch._of(DenseCore(data.offsets, nothing, start, pairs, None, None), n_jobs)
             return chain
@@ -360,6 +395,7 @@ class FlatModel(Model):
         """The objective on encoded sequences; weight (B,) of each sequence; rules: on what an automaton accepts."""
         from scansion.training.objective import NativeObjective
 
+        self.alive(inputs)  # counted here, for the choice of an engine
         level, complete = known.level, known.complete
         status = np.where(complete, 2, np.where(known.known, 1, 0)).astype(np.uint8)
         if known.trajectories is not None:
@@ -383,6 +419,9 @@ class FlatModel(Model):
         if known.trajectories is not None:
             native.set_trajectories(*known.trajectories, not self.segments)
         return NativeObjective(native, np.flatnonzero(known.known), inputs, known)
+
+    def warn_of_symmetry(self, known: Knowledge) -> None:
+        """Nothing to warn of: labels that y does not tell are none of the model's."""
 
     def check_known(self, objective: NativeObjective, known: Knowledge) -> None:
         """Raise if no configuration has the trajectory of a sequence."""

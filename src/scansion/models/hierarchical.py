@@ -45,8 +45,10 @@ class HierarchicalCRF(Estimator):
 levels_, size_
         What was learnt.
     max_length_ : dict level -> longest segment, None for no bound
-    training_log_, loss_, n_iter_, message_
-        As in `CRF`.
+    training_log_ : list of dict
+        One for each iteration: iteration, loss, gradient_norm, active, dev_score, seconds.
+    loss_, n_iter_, message_
+        The loss at the end, the number of iterations, and why training ended.
 
     Notes
     -----
@@ -121,12 +123,12 @@ levels_, size_
         "``f(x, start, stop) -> dict`` (or list of strings) for each span of at most `max_length` tokens; see "
         "`scansion.features`. Not stored in model files: set it again after loading.",
     )
-    c1: float | Mapping[str, Any] = parameter(
+    c1: float | Mapping[str, Any] | Literal["cv"] = parameter(
         0.0,
         "float, or dict group or level -> float",
         "Strength of the penalty ``c1 |w|_1``, which makes weights 0; groups as in `c2`.",
     )
-    c2: float | Mapping[str, Any] = parameter(
+    c2: float | Mapping[str, Any] | Literal["cv"] = parameter(
         1.0,
         "float, or dict group or level -> float",
         'Strength of the penalty ``c2 |w|^2``, by level or by group as in `CRF` ("transitions" are all cliques of more '
@@ -173,9 +175,17 @@ levels_, size_
         if self.algorithm not in _ALGORITHMS:
             raise ValueError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, got {self.algorithm!r}")
         checks.count("batch_size", self.batch_size, 1)
-        if self.train_with_rules:
-            raise ValueError("train_with_rules is for CRF and SemiCRF; a HierarchicalCRF keeps rules in its answers")
+        if self.train_with_rules and self.algorithm != "lbfgs":
+            raise ValueError(f"train_with_rules of a HierarchicalCRF needs algorithm='lbfgs', got {self.algorithm!r}")
         return super().settings()
+
+    def expectations_by_level(self, names: list[Any]) -> list[Any]:
+        """`expectations` of each level."""
+        return by_level(self._selection().names, "expectations", self.expectations or {}, {})
+
+    def scores_by_level(self) -> list[Any]:
+        """`scores_of` of each level."""
+        return by_level(self._selection().names, "scores_of", self.scores_of or {})
 
     # ---- questions ---------------------------------------------------------------------------------------------
 

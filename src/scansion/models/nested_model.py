@@ -25,6 +25,7 @@ Columns of a `Block` are states s, pairs p * S_k + u, or triples (p * S_k + u) *
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -168,6 +169,27 @@ class NestedModel(Model):
         ]
         native = _core.NestedObjective(self.native, inputs.native, labels, ends, allowed, status, weight)
         return NativeObjective(native, np.flatnonzero(known.known), inputs, known)
+
+    def warn_of_symmetry(self, known: Knowledge) -> None:
+        """Warn of labels that nothing tells apart: weights that start equal stay equal."""
+        for k, (level, told) in enumerate(zip(self.levels, known.levels, strict=True)):
+            mask = told.mask(level.size)
+            if level.size < 2 or (mask is not None and not mask.all()):
+                continue
+            around = self.children[k].T
+            if k + 1 < len(self.levels):
+                around = np.hstack([around, self.children[k + 1]])
+            _, first, number = np.unique(around, axis=0, return_index=True, return_inverse=True)
+            alike = np.flatnonzero(first[number.ravel()] != np.arange(level.size))
+            if alike.size:
+                labels = [level.labels[first[number.ravel()[alike[0]]]], level.labels[alike[0]]]
+                warnings.warn(
+                    f"y says nothing of the labels of level {level.name!r}, and training starts from equal weights: "
+                    f"{labels[0]!r} and {labels[1]!r} cannot come to differ. Label a few tokens, or start from a model "
+                    "that tells them apart (warm_start)",
+                    UserWarning,
+                    stacklevel=5,
+                )
 
     def check_known(self, objective: Any, known: Knowledge) -> None:
         """Raise if a known label lies in a parent that excludes it, or repeats where that is excluded."""

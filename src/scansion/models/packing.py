@@ -20,10 +20,9 @@ from scansion.models.weights import Block, Level, row_offsets
 from scansion.rules.expressions import Rule
 from scansion.rules.learn import Proposal
 
-__all__ = ["LARGEST", "json_value", "pack", "storable", "unpack"]
+__all__ = ["json_value", "pack", "storable", "unpack"]
 
 _LAYOUT = 2
-LARGEST = 1e100  # a weight whose scores the lattices take
 
 
 def storable(value: Any) -> bool:
@@ -124,10 +123,10 @@ def unpack(stored: ModelFile, structured: Callable[[Contents, list[Level], Vocab
             model.check_block(block)
             model.blocks.append(block)
         model.weights = checks.scores("weights", contents.array("weights"), (model.n_weights,))
-        large = ~(np.abs(model.weights) <= LARGEST)
+        large = ~(np.abs(model.weights) <= checks.MOST_WEIGHT)
         if large.any():
             at = int(np.argmax(large))
-            raise ValueError(f"weights[{at}] = {model.weights[at]} does not lie within +-{LARGEST:g}")
+            raise ValueError(f"weights[{at}] = {model.weights[at]} does not lie within +-{checks.MOST_WEIGHT:g}")
         return model
     except (KeyError, ValueError, TypeError, IndexError, OverflowError, AttributeError) as error:
         what = "a piece of it has another type than it should have"

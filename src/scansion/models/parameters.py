@@ -8,10 +8,8 @@ and scikit-learn's inspection of signatures see all of them.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -138,15 +136,16 @@ class Settings(Parameters):
         "L-BFGS (OWL-QN with c1 > 0), stochastic gradient, the same averaged, max-margin, averaged perceptron, "
         "passive-aggressive, adaptive regularisation of weights.",
     )
-    c1: float | Sequence[float] | Floats | Mapping[str, float] = parameter(
+    c1: float | Sequence[float] | Floats | Mapping[str, float] | Literal["cv"] = parameter(
         0.0,
-        "float, sequence of float, or dict group -> float",
-        "Strength of the penalty ``c1 |w|_1``, which makes weights 0; sequences and groups as in `c2`.",
+        'float, sequence of float, dict group -> float, or "cv"',
+        "Strength of the L1 penalty ``c1 |w|_1``, which makes weights 0; sequences, groups and choice as in `c2`.",
     )
-    c2: float | Sequence[float] | Floats | Mapping[str, float] = parameter(
+    c2: float | Sequence[float] | Floats | Mapping[str, float] | Literal["cv"] = parameter(
         1.0,
-        "float, sequence of float, or dict group -> float",
-        "Strength of the penalty ``c2 |w|^2``; a sequence gives one per order (the last goes on). Groups are "
+        'float, sequence of float, dict group -> float, or "cv"',
+        'Strength of the L2 penalty ``c2 |w|^2``; "cv": chosen among 30 .. 0.003 by the likelihood of sequences that '
+        "are left out (`cv`, `cv_results_`). A sequence gives one per order (the last goes on). Groups are "
         '"transitions", "patterns" (of three labels or more), "lengths", "spans", "intercepts", and prefixes of '
         'attributes, of which the longest wins; "" is all the rest, which has the default unless given. Intercepts '
         "have none unless they are named. Where lengths are named, neighbouring ranges are to have similar weights, "
@@ -164,6 +163,39 @@ class Settings(Parameters):
         "Whether the penalty is on weights of numbers less their mean, divided by their standard deviation, so that "
         "it does not depend on their units; the weights of the model are those of the numbers as they are. True: all "
         "attributes that have other values than 0 and 1; None: those of them that are columns of arrays.",
+    )
+    expectations: Mapping[Any, Any] | None = parameter(
+        None,
+        "dict label -> (target, margin), optional",
+        "What is expected of labels beyond what y says: the share of tokens that have the label (or one of a tuple of "
+        'labels), on all of X, is to be within the margin of the target; or a dict of "share", "count" (segments a '
+        'sequence) and "length" (their mean) with such bands. Of `HierarchicalCRF`, a dict level -> such a dict. '
+        "With lbfgs only.",
+    )
+    expectation_strength: float = parameter(
+        1.0,
+        "float",
+        "Of each expectation, the penalty is so many times the tokens times the square of how far it is outside its "
+        "band, as a share of the target (of the rest, where the target is a share above one half).",
+    )
+    cv: Any = parameter(
+        3,
+        "int, or array",
+        'With "cv" as strength: number of folds, or the group of each sequence, of which one is left out at a time.',
+    )
+    init: Literal["counts"] | None = parameter(
+        None,
+        '"counts", optional',
+        "Start from the weights of a generative model: naive Bayes emissions, transitions and durations, smoothed. The "
+        "loss there is `start_loss_`.",
+    )
+    scores_of: Any = parameter(
+        None,
+        "sequence of labels, dict attribute -> label, optional",
+        "Columns that are scores of labels, in this order: learning starts from the scores themselves, multiplied by "
+        "what makes the training data most likely, and the penalty is on what differs from that: c2 times a quarter "
+        "of the number of tokens, so that scores are mended rather than learnt by heart. Of "
+        "`HierarchicalCRF`, a dict level -> one of these.",
     )
     max_iterations: int | None = parameter(
         None,
@@ -264,6 +296,10 @@ class Settings(Parameters):
         for name in ("intercept", "standardize"):
             if given[name] not in (None, True, False):
                 raise ValueError(f"{name} must be True, False or None, got {given[name]!r}")
+        _number("expectation_strength", given["expectation_strength"], "> 0", lambda x: x > 0)
+        if self.expectations is not None and algorithm != "lbfgs":
+            raise ValueError(f"algorithm={algorithm!r} knows no expectations: use 'lbfgs'")
+        _one_of("init", self.init, (None, "counts"))
         high = max(_numbers(c2, 1.0))
         if algorithm in ("l2sgd", "asgd", "mm") and high <= 0.0:
             raise ValueError(f"algorithm={algorithm!r} needs c2 > 0, which sets its learning rate; got {high}")
@@ -292,13 +328,13 @@ def strengths(name: str, value: Any) -> Strength:
         for group, one in value.items():
             if not isinstance(group, str):
                 raise ValueError(f"{name} must have names of groups or prefixes of attributes as keys, got {group!r}")
-            if not isinstance(one, Mapping) and not (_is_number(one) and one >= 0):
+            if not isinstance(one, Mapping) and not (checks.is_number(one) and one >= 0):
                 raise ValueError(f"{name} must be a number >= 0 for each group, got {one!r} for {group!r}")
         return {g: strengths(f"{name}[{g!r}]", v) if isinstance(v, Mapping) else float(v) for g, v in value.items()}
     values = value.tolist() if isinstance(value, np.ndarray) else value
     several = isinstance(values, Sequence) and not isinstance(values, str)
     given = list(values) if several else [values]
-    if not given or not all(_is_number(v) and v >= 0 for v in given):
+    if not given or not all(checks.is_number(v) and v >= 0 for v in given):
         raise ValueError(
             f"{name} must be a number >= 0, or one for each order, got {value!r} (or give a dict of groups)"
         )
@@ -319,15 +355,11 @@ def seed(random_state: Any) -> int:
         return int(random_state.randint(2**31))
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
-    return 0 if random_state is None else checks.count("random_state", random_state, 0)
-
-
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, (bool, np.bool_)) and isinstance(value, Real) and math.isfinite(value)
+    return 0 if random_state is None else checks.count("random_state", random_state, 0, 2**63 - 1)
 
 
 def _number(name: str, value: Any, wanted: str, fits: Callable[[float], bool]) -> None:
-    if not _is_number(value) or not fits(value):
+    if not checks.is_number(value) or not fits(value):
         raise ValueError(f"{name} must be a number {wanted}, got {value!r}")
 
 

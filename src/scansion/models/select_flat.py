@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from scansion.features.spans import functions
 from scansion.lattice.patterns import BOS, EOS, Pattern
 from scansion.models.flat_model import PARTS, FlatModel
 from scansion.models.inputs import Inputs
-from scansion.models.trajectories import label_candidates, passed_patterns, paths
+from scansion.models.trajectories import label_candidates, passed_patterns, paths, unseen_labels
 from scansion.models.weights import Block, Level, row_offsets
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class FlatSelection:
         if isinstance(transitions, str) and transitions not in ("all", "seen"):
             raise ValueError(f"transitions must be 'all', 'seen' or pairs of labels, got {transitions!r}")
         slack = getattr(given, "slack", 0.0)
-        if isinstance(slack, bool) or not isinstance(slack, Real) or not 0.0 <= float(slack) < np.inf:
+        if not checks.is_number(slack) or slack < 0:
             raise ValueError(f"slack must be a number >= 0, got {slack!r}")
         repeats, long = getattr(given, "repeats", None), getattr(given, "long_segments", "error")
         if repeats not in (None, True, False):
@@ -238,7 +237,7 @@ class FlatSelection:
         n = len(labels)
         begin, end = known.offsets[:-1], known.offsets[1:]
         filled = begin < end
-        seen = {*seen_patterns(known, 1, lambda _: 0.0), *passed_patterns(known, 1)}
+        seen = {*seen_patterns(known, 1, lambda _: 0.0), *passed_patterns(known, 1, len(labels))}
         seen |= {(BOS, y) for y in known.level.numbers[begin[filled]].tolist() if y >= 0}
         seen |= {(y, EOS) for y in known.level.numbers[end[filled] - 1].tolist() if y >= 0}
         seen |= {pair for path in paths(known) for pair in ((BOS, path[0]), (path[-1], EOS))}
@@ -264,7 +263,8 @@ class FlatSelection:
     def select(self, inputs: Inputs, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> FlatModel:
         """The model of the features that the parameters choose, with weights of 0."""
         model = self.outline(known, levels, vocabulary)
-        return self.completed(model, known, [self.occurring(model, inputs, known)])
+        unseen = self.without_example(known, levels)
+        return self.completed(model, known, [self.occurring(model, inputs, known, unseen)])
 
     def outline(self, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> FlatModel:
         """The model without features of attributes: what depends on labels alone."""
@@ -295,8 +295,8 @@ class FlatSelection:
             last=last,
         )
 
-    def occurring(self, model: FlatModel, inputs: Inputs, known: Knowledge) -> Seen:
-        """Features of attributes that occur in encoded sequences often enough."""
+    def occurring(self, model: FlatModel, inputs: Inputs, known: Knowledge, unseen: Sequence[int]) -> Seen:
+        """Features of attributes that occur in encoded sequences often enough; unseen: labels without an example."""
         n, found = model.n_labels, Seen({}, None)
         kept, net = inputs.native, model.automaton._native
         orders, parts = self._attributes(model.vocabulary)
@@ -305,12 +305,17 @@ class FlatSelection:
             bits = np.where(parts >> k & 1, orders, 0).astype(np.uint32)
             tables: list[Table] = []
             if self.all_possible_states and self.unseen and (bits & 1).any():
-                tables.append(_all_states(bits, n))
+                tables.append(_everywhere(bits & 1, np.arange(n)))
                 bits &= ~np.uint32(1)
+            possible = model.patterns[: len(model.patterns) - model.n_forbidden]
+            pairs = [z for z, p in enumerate(possible) if len(p) == 2 and min(p) >= 0]
+            if self.all_possible_states and self.unseen and not self.segments and pairs and (bits & 2).any():
+                tables.append(_everywhere(bits & 2, np.array(pairs)))
+                bits &= ~np.uint32(2)
             for least, some in self._by_frequency(bits):
                 tables.append(_core.token_feature_table(kept, net, numbers, ends, k, some, least))
                 _check_ends(part, tables[-1], model)
-            for candidates, cuts in label_candidates(known, whole=part == "inner"):
+            for candidates, cuts in label_candidates(known, part == "inner", n, unseen):
                 tables.append(_core.token_feature_table(kept, net, candidates, cuts, k, bits & np.uint32(1), -np.inf))
             if tables:
                 found.tokens[part] = _united(tables, len(model.patterns))
@@ -319,7 +324,7 @@ class FlatSelection:
             found = found._replace(spans=_core.cell_feature_table(kept, net, numbers, ends, size, least))
         return found
 
-    def occurring_here(self, model: FlatModel, inputs: Inputs, known: Knowledge) -> list[Seen]:
+    def occurring_here(self, model: FlatModel, inputs: Inputs, known: Knowledge, unseen: Sequence[int]) -> list[Seen]:
         """What occurs in one of several shards, for `completed`: once, twice, ... up to `min_freq` times."""
         most = math.ceil(max(self.min_freq))
         if most > 0 and (inputs.data.values is not None or inputs.spans[0] is not None):
@@ -328,7 +333,12 @@ class FlatSelection:
                 "all have the value 1, and be of tokens"
             )
         steps = [tuple(min(least, float(times)) for least in self.min_freq) for times in range(1, most + 1)]
-        return [replace(self, min_freq=least).occurring(model, inputs, known) for least in steps or [self.min_freq]]
+        chosen = (replace(self, min_freq=least) for least in steps or [self.min_freq])
+        return [one.occurring(model, inputs, known, unseen) for one in chosen]
+
+    def without_example(self, known: Knowledge, levels: list[Level]) -> list[int]:
+        """Labels that no token is known to have."""
+        return list(unseen_labels(known, levels[0].size))
 
     def completed(self, model: FlatModel, known: Knowledge, found: Sequence[Seen]) -> FlatModel:
         """The model with features of attributes, as of one or several shards, and of lengths.
@@ -357,7 +367,7 @@ class FlatSelection:
         if self.patterns is not None:
             return _given_patterns("patterns", self.patterns, labels)
         found = seen_patterns(known, self.order, self.least)
-        passed = passed_patterns(known, self.order) - set(found)
+        passed = passed_patterns(known, self.order, len(labels)) - set(found)
         found = sorted([*found, *passed], key=lambda p: (len(p), p)) if passed else found
         if self.all_possible_transitions and self.unseen and self.order >= 1:
             n = len(labels)
@@ -409,7 +419,7 @@ def _frequencies(min_freq: Any) -> tuple[float, ...]:
     several = isinstance(min_freq, (Sequence, np.ndarray)) and not isinstance(min_freq, (str, bytes))
     given = list(min_freq) if several else [min_freq]
     for value in given:
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 <= float(value) < np.inf:
+        if not checks.is_number(value) or value < 0:
             raise ValueError(f"min_freq must be a number >= 0, got {min_freq!r} (or give one for each order)")
     if not given:
         raise ValueError("min_freq must be a number >= 0, got none")
@@ -530,11 +540,11 @@ def by_prefix(names: Sequence[str], rules: Mapping[str, int], default: int) -> B
     return result
 
 
-def _all_states(bits: Bits, n_labels: int) -> Table:
-    """Every attribute that has order 0 with every label."""
-    counts = np.where(bits & 1, n_labels, 0)
+def _everywhere(wanted: npt.NDArray[Any], columns: Ints) -> Table:
+    """Every attribute that is wanted (A,) with every one of the columns."""
+    counts = np.where(wanted, len(columns), 0)
     rows = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return rows, np.tile(np.arange(n_labels, dtype=np.int32), int((counts > 0).sum()))
+    return rows, np.tile(columns.astype(np.int32), int((counts > 0).sum()))
 
 
 def _united(tables: Sequence[Table], width: int, needed: Ints | None = None) -> Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -86,7 +85,7 @@ class NestedSelection:
         if given.transitions not in ("all", "seen"):
             raise ValueError(f"transitions must be 'all' or 'seen', got {given.transitions!r}")
         least = given._given("min_freq")
-        if isinstance(least, bool) or not isinstance(least, Real) or not 0.0 <= float(least) < np.inf:
+        if not checks.is_number(least) or least < 0:
             raise ValueError(f"min_freq must be a number >= 0, got {least!r}")
         parts = given.attribute_parts
         if parts is not None and not isinstance(parts, Mapping):
@@ -169,7 +168,7 @@ class NestedSelection:
     def select(self, inputs: Inputs, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> NestedModel:
         """The model of the features that the parameters choose, with weights of 0."""
         model = self.outline(known, levels, vocabulary)
-        return self.completed(model, known, self.occurring_here(model, inputs, known))
+        return self.completed(model, known, self.occurring_here(model, inputs, known, ()))
 
     def outline(self, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> NestedModel:
         """The model without features: what depends on labels alone."""
@@ -180,7 +179,11 @@ class NestedSelection:
         model.possible = [self._possible(k, model, seen) for k in range(len(levels))]
         return model
 
-    def occurring_here(self, model: NestedModel, inputs: Inputs, known: Knowledge) -> list[Seen]:
+    def without_example(self, known: Knowledge, levels: list[Level]) -> list[int]:
+        """Labels whose features are not those that occur: none."""
+        return []
+
+    def occurring_here(self, model: NestedModel, inputs: Inputs, known: Knowledge, unseen: Sequence[int]) -> list[Seen]:
         """Features of attributes that occur in a shard, for `completed`: entries, ascending, and summed values."""
         seen, found = Occurrences(known, [level.size for level in model.levels]), Seen()
         for k, level in enumerate(model.levels):

@@ -35,8 +35,10 @@ class SemiCRF(FlatEstimator):
     classes_, attributes_, state_features_, transition_features_, pattern_features_, patterns_, length_counts_, \
 levels_, size_
         What was learnt.
-    training_log_, loss_, n_iter_, message_
-        As in `CRF`.
+    training_log_ : list of dict
+        One for each iteration: iteration, loss, gradient_norm, active, dev_score, seconds.
+    loss_, n_iter_, message_
+        The loss at the end, the number of iterations, and why training ended.
 
     Notes
     -----
@@ -132,6 +134,11 @@ levels_, size_
         steps, paths = _best(batch)
         labels = self._model.labels
         return cut([Segment(u, v, labels[y]) for u, v, y in steps.tolist()], paths)
+
+    def _at_once(self, x: Any) -> list[Any] | None:
+        tagger = self._model.tagger
+        found = None if tagger is None else tagger.segments(x)
+        return None if found is None else [Segment._make(one) for one in found]
 
     @property
     def length_counts_(self) -> dict[Any, Ints]:

@@ -97,10 +97,7 @@ def problem(estimator: Estimator, X: Partitions, y: Any, sample_weight: Any) -> 
     """The model with its first weights, and the objective over the parts."""
     from scansion.models.estimator import _sequence_weights
 
-    if estimator.algorithm != "lbfgs":
-        raise ValueError(f"algorithm must be 'lbfgs' where data come in parts, got {estimator.algorithm!r}")
-    if estimator.train_with_rules:
-        raise ValueError("train_with_rules does not go with data in parts: train on one machine, or without it")
+    _refuse(estimator)
     workers, n, selection = X.workers, len(X), estimator._selection()
     if n == 0:
         raise ValueError("X has no parts: there is nothing to learn from")
@@ -123,8 +120,11 @@ def problem(estimator: Estimator, X: Partitions, y: Any, sample_weight: Any) -> 
         found[places[one.numeric]] = True
     vocabulary, columns, intercept = estimator._columns(any(one.arrays for one in told), lambda: found, vocabulary)
 
-    before = None if old is None else [level.labels for level in old.levels]
+    before = estimator._told_labels() if old is None else [level.labels for level in old.levels]
     known, labels = selection.encode(_all_of(y, sizes), lengths, before, selection.bounds(), extend=True)
+    if known.trajectories is not None:
+        b = int(np.argmax(np.diff(known.trajectories[0]) > 0))
+        raise ValueError(f"y[{b}] is a Trajectory, which does not go with data in parts: fit on one machine")
     estimator._check_labels(labels[-1])
     levels = selection.levels(labels, known, old)
     spans: list[Any] = [(None,) * len(levels)] * n
@@ -146,14 +146,31 @@ def problem(estimator: Estimator, X: Partitions, y: Any, sample_weight: Any) -> 
     cuts = list(zip(firsts[:-1].tolist(), firsts[1:].tolist(), strict=True))
     knowledge = workers.apply(_same, [_between(known, a, b) for a, b in cuts])
     outline = selection.outline(known, levels, vocabulary)
-    seen = workers.apply(_seen, range(n), [plain] * n, [workers.share(outline)] * n, inputs, knowledge)
+    unseen = selection.without_example(known, levels)
+    seen = workers.apply(_seen, range(n), [plain] * n, [workers.share(outline)] * n, inputs, knowledge, [unseen] * n)
     model = selection.completed(outline, known, list(chain.from_iterable(workers.fetch(seen))))
     if old is not None:
         carry_over(old, model)
+    else:
+        model.warn_of_symmetry(known)
+    estimator._check_examples(model, known)
     weights = [None if weight is None else weight[a:b] for a, b in cuts]
     shards = workers.apply(Shard, range(n), [plain] * n, [workers.share(model)] * n, inputs, knowledge, weights)
     total = workers.fetch(workers.apply(Shard.checked, shards))
     return model, Sharded(workers, shards, len(lengths), sum(total[1:], total[0]))
+
+
+def _refuse(estimator: Estimator) -> None:
+    """Raise if a parameter needs all of the data in one place."""
+    if estimator.algorithm != "lbfgs":
+        raise ValueError(f"algorithm must be 'lbfgs' where data come in parts, got {estimator.algorithm!r}")
+    for name in ("train_with_rules", "expectations", "init", "scores_of", "grow"):
+        value = getattr(estimator, name, None)
+        if value is not None and value is not False:
+            raise ValueError(f"{name} does not go with data in parts: fit on one machine, or leave it out")
+    for name in ("c1", "c2"):
+        if isinstance(getattr(estimator, name), str):
+            raise ValueError(f"{name}={getattr(estimator, name)!r} does not go with data in parts: give a number")
 
 
 # ---- here ----------------------------------------------------------------------------------------------------------
@@ -189,11 +206,7 @@ def _between(known: Knowledge, first: int, last: int) -> Knowledge:
     """What is known of the sequences first .. last - 1."""
     offsets = known.offsets[first : last + 1]
     rows = slice(int(offsets[0]), int(offsets[-1]))
-    passed = None
-    if known.trajectories is not None:
-        cuts, labels = known.trajectories
-        passed = cuts[first : last + 1] - cuts[first], labels[cuts[first] : cuts[last]]
-    return Knowledge(tuple(level.rows(rows) for level in known.levels), offsets - offsets[0], passed)
+    return known.rows(rows, offsets - offsets[0])
 
 
 # ---- at the workers ------------------------------------------------------------------------------------------------
@@ -258,7 +271,10 @@ def _inputs(part: _Part, numbers: Ints, spans: Any, given: tuple[Vocabulary, boo
     return Inputs(data, spans, columns)
 
 
-def _seen(number: int, estimator: Estimator, model: Any, inputs: Inputs, known: Knowledge) -> list[Any]:
+def _seen(
+    number: int, estimator: Estimator, model: Any, inputs: Inputs, known: Knowledge, unseen: list[int]
+) -> list[Any]:
     """Features of attributes that occur in a part."""
-    found: list[Any] = _in_part(number, lambda: estimator._selection().occurring_here(model, inputs, known))
+    selection = estimator._selection()
+    found: list[Any] = _in_part(number, lambda: selection.occurring_here(model, inputs, known, unseen))
     return found

@@ -8,20 +8,20 @@ label patterns that the trajectory can pass through.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from scansion._checks import Floats
-from scansion.data import Knowledge
+from scansion.data import Knowledge, Known
 from scansion.lattice.patterns import Pattern
 
 if TYPE_CHECKING:
     from scansion.training.objective import NativeObjective
 
-__all__ = ["check_possible", "label_candidates", "passed_patterns", "paths"]
+__all__ = ["check_possible", "evenly_aligned", "label_candidates", "passed_patterns", "paths", "unseen_labels"]
 
 
 def _rows(known: Knowledge) -> Iterator[tuple[int, list[int]]]:
@@ -33,16 +33,50 @@ def _rows(known: Knowledge) -> Iterator[tuple[int, list[int]]]:
         yield b, labels[offsets[b] : offsets[b + 1]].tolist()
 
 
+def evenly_aligned(known: Knowledge) -> Knowledge | None:
+    """Sequences cut into as many parts of equal length as their trajectory has places; None: other labels are known.
+
+    A sequence with fewer tokens than places, which only has so many, stays unknown.
+    """
+    if known.trajectories is None or (known.level.numbers >= 0).any():
+        return None
+    labels = np.full(int(known.offsets[-1]), -1, np.int32)
+    ends = None if known.level.ends is None else np.full(len(labels), -1, np.int8)
+    for b, trajectory in _rows(known):
+        first, n = int(known.offsets[b]), int(known.offsets[b + 1] - known.offsets[b])
+        if n < len(trajectory):
+            continue
+        place = np.arange(n) * len(trajectory) // n
+        labels[first : first + n] = np.array(trajectory, np.int32)[place]
+        if ends is not None:
+            ends[first : first + n] = np.append(np.diff(place) > 0, True)
+    return Knowledge((Known(labels, ends=ends),), known.offsets)
+
+
+def unseen_labels(known: Knowledge, n_labels: int) -> list[int]:
+    """Labels that no token is known to have, and no trajectory passes."""
+    if known.complete.all():  # nothing could become of them
+        return []
+    seen = np.zeros(n_labels, np.bool_)
+    numbers = known.level.numbers
+    seen[numbers[numbers >= 0]] = True
+    for _, trajectory in _rows(known):
+        seen[trajectory] = True
+    unseen: list[int] = np.flatnonzero(~seen).tolist()
+    return unseen
+
+
 def paths(known: Knowledge) -> list[list[int]]:
     """The trajectories."""
     return [trajectory for _, trajectory in _rows(known)]
 
 
 def label_candidates(
-    known: Knowledge, whole: bool
+    known: Knowledge, whole: bool, n_labels: int, unseen: Iterable[int]
 ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int8] | None]]:
     """Labels (N,) that tokens of sequences with a trajectory may have, one for each token at a time; -1 elsewhere.
 
+    And those without an example in all of the data (`unseen`), where a token may have them.
     With boundaries, for segments: every token is a segment, or (whole) every sequence is.
     """
     offsets = known.offsets
@@ -57,12 +91,21 @@ def label_candidates(
             if k < len(members):
                 labels[offsets[b] : offsets[b + 1]] = members[k]
         yield labels, ends
+    mask = known.level.mask(n_labels)
+    for y in unseen:
+        may = known.level.numbers < 0 if mask is None else mask[:, y] & (known.level.numbers < 0)
+        yield np.where(may, y, -1).astype(np.int32), ends
 
 
-def passed_patterns(known: Knowledge, order: int) -> set[Pattern]:
-    """Label patterns of length 2 .. order + 1 that a configuration with one of the trajectories may pass through."""
+def passed_patterns(known: Knowledge, order: int, n_labels: int) -> set[Pattern]:
+    """Label patterns of length 2 .. order + 1 that a configuration with one of the trajectories may pass through.
+
+    And the pairs of labels without an example with all others.
+    """
     merge = known.level.ends is None
     found: set[Pattern] = set()
+    for y in unseen_labels(known, n_labels) if order else []:
+        found |= {pair for other in range(n_labels) for pair in ((y, other), (other, y))}
     for _, trajectory in _rows(known):
         level: set[Pattern] = {(i,) for i in range(len(trajectory))}
         for _ in range(order):

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from scansion._checks import Floats
+from scansion import _core
+from scansion._checks import Floats, Ints
 from scansion.data import Dataset, encode
+from scansion.data.dataset import encoded_arrays
 from scansion.models.crf import CRF
 from scansion.models.files import load
 from scansion.models.foreign import crfsuite
@@ -20,6 +23,8 @@ from scansion.models.inputs import Inputs
 from scansion.pycrfsuite._dumpparser import ParsedDump
 
 __all__ = ["ItemSequence", "Tagger", "encoded"]
+
+Arrays = tuple[Ints, Ints, npt.NDArray[np.int32], Floats | None]
 
 
 class ItemSequence:
@@ -57,9 +62,9 @@ class ItemSequence:
         return ItemSequence, (self.items(),)
 
 
-def encoded(xseq: Any, vocabulary: Any, frozen: bool) -> Dataset:
-    """One sequence by the numbers of a vocabulary."""
-    return encode([xseq._data if isinstance(xseq, ItemSequence) else xseq], vocabulary, frozen=frozen)
+def encoded(xseq: Any, vocabulary: Any, frozen: bool) -> Arrays:
+    """One sequence by the numbers of a vocabulary: the arrays of its `Dataset`."""
+    return encoded_arrays([xseq._data if isinstance(xseq, ItemSequence) else xseq], vocabulary, frozen)
 
 
 class Tagger:
@@ -76,9 +81,9 @@ class Tagger:
 
     def __init__(self) -> None:
         self._crf: CRF | None = None
-        self._header: dict[str, str] = {}
-        self._inputs: Inputs | None = None
+        self._arrays: Arrays | None = None  # the sequence that was set
         self._batch: Any = None
+        self._pairs: Floats | None = None  # scores of label pairs (L, L), where all sequences have the same
         self._marginals: Floats | None = None
 
     # ---- models ------------------------------------------------------------------------------------------------
@@ -106,7 +111,7 @@ class Tagger:
 
     def close(self) -> None:
         """Close the model."""
-        self._crf = self._inputs = self._batch = self._marginals = None
+        self._crf = self._arrays = self._batch = self._pairs = self._marginals = None
 
     @property
     def _opened_crf(self) -> CRF:
@@ -122,17 +127,27 @@ class Tagger:
 
     def set(self, xseq: Any) -> None:
         """Set the sequence that `tag`, `probability` and `marginal` speak of."""
-        model = self._opened_crf.model_
-        self._inputs = Inputs(encoded(xseq, model.vocabulary, True), (None,))
+        self._arrays = encoded(xseq, self._opened_crf.model_.vocabulary, True)
         self._batch = self._marginals = None
 
     def tag(self, xseq: Any = None) -> list[str]:
         """The most probable labels of a sequence, or of the one that was set."""
-        crf = self._opened_crf
+        model = self._opened_crf.model_
         if xseq is not None:
             self.set(xseq)
-        labels = crf.model_.labels
-        return [labels[y] for y in self._lattices().best_labels().tolist()] if self._size() else []
+        size = self._size()
+        if not size:
+            return []
+        if self._pairs is None or self._batch is not None:
+            best = self._lattices().best_labels()
+        else:  # the same without the objects between: short sequences are done before these are made
+            assert self._arrays is not None
+            data, best = _core.EncodedData(*self._arrays), np.empty(size, np.int64)
+            unary = np.zeros((size, len(self._pairs)))
+            _core.score_arrays(model.native, data, model.weights, unary, None, None, None, None, None, None, 1)
+            _core.ChainBatch(unary, self._arrays[0], self._pairs, None, None, None).best_labels(best, 1)
+        labels = model.labels
+        return [labels[y] for y in best.tolist()]
 
     def probability(self, yseq: Sequence[str]) -> float:
         """The probability of labels of the sequence that was set."""
@@ -156,11 +171,16 @@ class Tagger:
         return float(self._marginals[pos, _number(crf, y)])
 
     def _size(self) -> int:
-        return 0 if self._inputs is None else self._inputs.data.n_tokens
+        return 0 if self._arrays is None else len(self._arrays[1]) - 1
 
     def _lattices(self) -> Any:
         if self._batch is None:
-            self._batch = self._opened_crf.model_.batch(self._inputs, 1)
+            model = self._opened_crf.model_
+            assert self._arrays is not None
+            data = Dataset._trusted(*self._arrays, model.vocabulary)
+            self._batch = model.batch(Inputs(data, (None,)), 1, self._pairs)
+            if model.dense and not model.varying:
+                self._pairs = self._batch._core.transition
         return self._batch
 
     # ---- contents ----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import dataclasses
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from scansion.models.foreign.assemble import first_order
 from scansion.models.weights import Level
 from scansion.pycrfsuite._logparser import TrainLogParser
 from scansion.pycrfsuite._tagger import encoded
+from scansion.training.convergence import ConvergenceWarning
 from scansion.training.learn import Development, learn
 
 __all__ = ["BaseTrainer", "CRFSuiteError", "Trainer"]
@@ -160,7 +162,8 @@ class BaseTrainer:
         group : int
             The number of its group; `train` can leave one out and test on it.
         """
-        data, labels = encoded(xseq, self._vocabulary, False), [_text(y) for y in yseq]
+        data = Dataset._trusted(*encoded(xseq, self._vocabulary, False), self._vocabulary)
+        labels = [_text(y) for y in yseq]
         if len(labels) != data.n_tokens:
             raise ValueError(f"The numbers of items and labels differ: |x| = {data.n_tokens}, |y| = {len(labels)}")
         self._sequences.append((data, labels, int(group)))
@@ -258,9 +261,7 @@ class BaseTrainer:
         else:
             settings = crf.settings()
             watch = _Watch(self, crf, problem.model, [(x, y) for x, y, group in self._sequences if group == holdout])
-            penalty, _ = crf._penalty(problem.model, settings, problem.objective)
-            weights = problem.model.weights  # the steps are CRFsuite's: in no coordinates but its own
-            found = learn(problem.objective, weights, settings, penalty, None, watch, watch)  # type: ignore[arg-type]
+            found = _learnt(problem, crf, settings, watch)
             if self._algorithm in ("lbfgs", "l2sgd"):
                 name = "L-BFGS" if self._algorithm == "lbfgs" else "SGD"
                 self._say(f"{name} terminated: {found.message}\n")
@@ -458,6 +459,18 @@ class _Watch(Development):
         for name, good, total in (("Item", int(right.sum()), len(right)), ("Instance", whole, len(data))):
             lines.append(f"{name} accuracy: {good} / {total} ({good / max(1, total):.4f})\n")
         return lines
+
+
+def _learnt(problem: Any, crf: CRF, settings: Any, watch: _Watch) -> Any:
+    """Run the algorithm with CRFsuite's steps, in no coordinates but its own, its stopping rules, and no warnings."""
+    start = problem.model.weights
+    if settings.algorithm == "lbfgs":  # ours takes epsilon relative to the loss at the start, in thousands
+        loss = problem.objective.log_loss(start, np.empty_like(start), 1)
+        settings.epsilon *= 1000.0 / max(loss, 1e-300)
+    penalty, _ = crf._penalty(problem.model, settings, problem.objective)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return learn(problem.objective, start, settings, penalty, None, watch, watch)  # type: ignore[arg-type]
 
 
 def _text(label: Any) -> str:

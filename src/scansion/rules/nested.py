@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from scansion._checks import Bools, Floats, Ints
-from scansion.data.knowledge import Knowledge
+from scansion.data.knowledge import Knowledge, Known
 from scansion.lattice.cores import Core, Packed
 from scansion.lattice.nested_scores import Level, NestedCore
 from scansion.rules.automata import Automaton
 from scansion.rules.compile import Part, Reading, RuleSet
 from scansion.rules.expressions import Rule
 
-__all__ = ["ExpandedCore", "expanded", "nested_rules", "words"]
+__all__ = ["ExpandedCore", "Joined", "expanded", "joined", "nested_rules", "words"]
 
 _PARTS = ("inside", "start", "stop", "length", "spans")
 
@@ -114,8 +114,29 @@ class _States:
     after: Ints
 
 
-def _carried(core: NestedCore, level: int, within: int, machine: Automaton) -> tuple[NestedCore, list[Ints]]:
-    """The core with the states of an automaton, and the state of the core that each of its states stands for."""
+@dataclass(frozen=True)
+class Joined:
+    """States with those of an automaton, by level, and what fits together between each level and the one below it.
+
+    Attributes
+    ----------
+    labels : list of D int (S'_d,)
+        The state that each state stands for.
+    fits, first, last : lists of D - 1 bool (S'_d, S'_{d+1})
+        The state may lie in the other, be its first child, its last child.
+    follows : list of D - 1 bool (S'_{d+1}, S'_{d+1})
+        The second may follow the first.
+    """
+
+    labels: list[Ints]
+    fits: list[Bools]
+    first: list[Bools]
+    last: list[Bools]
+    follows: list[Bools]
+
+
+def joined(sizes: Sequence[int], level: int, within: int, machine: Automaton) -> Joined:
+    """The states of levels with those of an automaton over the segments of one of them."""
     n = len(machine)
     reach = np.zeros((n, n), np.bool_)  # by one letter or more
     for q in range(n):
@@ -124,7 +145,7 @@ def _carried(core: NestedCore, level: int, within: int, machine: Automaton) -> t
         reach |= reach[:, q : q + 1] & reach[q]
     stays = reach | np.eye(n, dtype=np.bool_)
     states = []
-    for d, size in enumerate(core.sizes):
+    for d, size in enumerate(sizes):
         if d == level:
             after, label = map(np.ravel, np.meshgrid(np.arange(n), np.arange(size), indexing="ij"))
             used = (machine.next[:, label] == after).any(axis=0)
@@ -136,14 +157,12 @@ def _carried(core: NestedCore, level: int, within: int, machine: Automaton) -> t
             states.append(_States(np.tile(np.arange(size), pairs), np.repeat(before, size), np.repeat(after, size)))
         else:
             states.append(_States(np.arange(size), np.full(size, -1), np.full(size, -1)))
-    children, init, end, transit = [], [], [], []
-    for d in range(core.n_levels - 1):
-        above, here = states[d], states[d + 1]
-        grid: Any = np.ix_(above.label, here.label)
-        fits = np.ones((len(above.label), len(here.label)), np.bool_)
-        first, last, follows = fits, fits, np.ones((len(here.label),) * 2, np.bool_)
+    found = Joined([one.label for one in states], [], [], [], [])
+    for d in range(len(sizes) - 1):
+        outer, inner = states[d], states[d + 1]
+        fits = np.ones((len(outer.label), len(inner.label)), np.bool_)
+        first, last, follows = fits, fits, np.ones((len(inner.label),) * 2, np.bool_)
         if within <= d < level:
-            outer, inner = above, here
             if d == within:  # begins in the first state, ends in an accepting one
                 i = np.zeros((len(outer.label), 1), np.int64)
                 last = np.broadcast_to(machine.accepting[inner.after] > 0, fits.shape)
@@ -159,21 +178,27 @@ def _carried(core: NestedCore, level: int, within: int, machine: Automaton) -> t
                 first = np.broadcast_to(inner.before == i, fits.shape)
                 fits = fits & stays[i, inner.before]
                 follows = inner.after[:, None] == inner.before
-        children.append(core.children[d][grid] & fits)
-        init.append(_masked(core.init[d][(..., *grid)], first))
-        end.append(_masked(core.end[d][(..., *grid)], last))
-        cube: Any = np.ix_(above.label, here.label, here.label)
-        transit.append(_masked(core.transit[d][(..., *cube)], np.broadcast_to(follows, [len(x) for x in _axes(cube)])))
-    labels = [one.label for one in states]
+        for masks, mask in ((found.fits, fits), (found.first, first), (found.last, last), (found.follows, follows)):
+            masks.append(mask)
+    return found
+
+
+def _carried(core: NestedCore, level: int, within: int, machine: Automaton) -> tuple[NestedCore, list[Ints]]:
+    """The core with the states of an automaton, and the state of the core that each of its states stands for."""
+    found = joined(core.sizes, level, within, machine)
+    labels = found.labels
+    children, init, end, transit = [], [], [], []
+    for d in range(core.n_levels - 1):
+        grid: Any = np.ix_(labels[d], labels[d + 1])
+        cube: Any = np.ix_(labels[d], labels[d + 1], labels[d + 1])
+        children.append(core.children[d][grid] & found.fits[d])
+        init.append(_masked(core.init[d][(..., *grid)], found.first[d]))
+        end.append(_masked(core.end[d][(..., *grid)], found.last[d]))
+        transit.append(_masked(core.transit[d][(..., *cube)], found.follows[d]))
     levels = tuple(_columns(one, label) for one, label in zip(core.levels, labels, strict=True))
-    held = [
-        one if one.allowed is None else replace(one, allowed=np.ascontiguousarray(one.allowed[:, label]))
-        for one, label in zip(core.known.levels, labels, strict=True)
-    ]
-    known = Knowledge(tuple(held), core.offsets)
     changed = replace(
         core,
-        known=known,
+        known=Knowledge(tuple(map(_allowed, core.known.levels, core.sizes, labels)), core.offsets),
         levels=levels,
         children=tuple(children),
         init=tuple(init),
@@ -183,8 +208,10 @@ def _carried(core: NestedCore, level: int, within: int, machine: Automaton) -> t
     return changed, labels
 
 
-def _axes(grid: Any) -> list[Any]:
-    return [axis.ravel() for axis in grid]
+def _allowed(known: Known, size: int, label: Ints) -> Known:
+    """What is known of the states of a level, in other states."""
+    mask = known.mask(size)
+    return known if mask is None else Known(allowed=np.ascontiguousarray(mask[:, label]), ends=known.ends)
 
 
 def _masked(scores: Floats, allowed: Bools) -> Floats:

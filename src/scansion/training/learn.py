@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Floats
 from scansion.training.convergence import warn
@@ -154,7 +155,16 @@ def learn(
 ) -> Learnt:
     """Run an algorithm from w0; coordinates (None: the weights themselves) are those in which lbfgs works."""
     job = _Job(objective, w0, settings, penalty, coordinates, development, progress)
-    return development.choose(_ALGORITHMS[settings.algorithm](job))
+    learnt = development.choose(_ALGORITHMS[settings.algorithm](job))
+    large = ~(np.abs(learnt.weights) <= checks.MOST_WEIGHT)
+    if large.any() or (learnt.log and not math.isfinite(learnt.loss)):
+        at = int(np.argmax(large))
+        what = f"weight {at} is {learnt.weights[at]}" if large.any() else f"the loss is {learnt.loss}"
+        raise ValueError(
+            f"training with algorithm={settings.algorithm!r} went out of range: {what} after {len(learnt.log)} "
+            "iterations. Attribute values, sample weights or learning rates are too large: scale them down"
+        )
+    return learnt
 
 
 def _lbfgs(job: _Job) -> Learnt:

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion._checks import Floats, Ints
 from scansion.data import Vocabulary
 from scansion.features.templates import Template
 from scansion.formats.reading import Reading
 from scansion.models.crf import CRF
 from scansion.models.flat_model import FlatModel
-from scansion.models.packing import LARGEST
 from scansion.models.weights import Block, Level, row_offsets
 
 __all__ = ["bounded", "decoded", "estimator", "first_order", "ragged", "strings", "templated"]
@@ -86,8 +86,8 @@ def first_order(
     again = (np.diff(attribute) == 0) & (np.diff(label) == 0)
     if again.any() or (np.diff(always) == 0).any():
         raise ValueError("it has a feature twice")
-    if not (np.abs(np.concatenate([weight, always_weight])) <= LARGEST).all():
-        raise ValueError(f"a weight does not lie within +-{LARGEST:g}")
+    if not (np.abs(np.concatenate([weight, always_weight])) <= checks.MOST_WEIGHT).all():
+        raise ValueError(f"a weight does not lie within +-{checks.MOST_WEIGHT:g}")
     longer = [(int(z) // n, int(z) % n) for z in np.concatenate([always, others]).tolist()]
     patterns = tuple((y,) for y in range(n)) + tuple(longer)
     empty = np.zeros(0, np.int32)

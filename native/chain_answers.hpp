@@ -1,0 +1,249 @@
+// Several configurations of first-order chains, and entropies, at the price of a few passes over their positions: what
+// batch.hpp answers for lattices of all kinds, answered from arrays of labels. Sequences that linear space does not serve,
+// and transitions that vary, go the general way.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "chain_batch.hpp"
+
+namespace scansion {
+
+// Labels of configurations, sequence by sequence.
+struct ChainLabels {
+  std::vector<int32_t> labels;        // of all configurations, one after another
+  std::vector<int64_t> firsts = {0};  // (B + 1,) where each sequence begins among the configurations
+  std::vector<double> scores;         // (configurations,)
+};
+
+// The k best labellings, best first, from a table (T, L) of best scores: the search of best_paths. What is worse than as
+// many open nodes as are still wanted is not taken up.
+class ChainSearch {
+ public:
+  // calls use(labels (T,)) for each
+  template <class Use>
+  void run(const ChainView& view, const double* table, int64_t k, const Use& use) {
+    const int64_t T = view.length, L = view.labels;
+    open_.clear();
+    links_.clear();
+    labels_.resize(static_cast<size_t>(T));
+    limit_ = kInfiniteRegret;
+    id_ = 0;
+    int64_t wanted = k;
+    totals_.assign(table + (T - 1) * L, table + T * L);
+    push(0.0, T, -1, wanted);
+    while (!open_.empty() && wanted > 0) {
+      std::pop_heap(open_.begin(), open_.end(), worse);
+      const Open node = open_.back();
+      open_.pop_back();
+      if (node.position == 0) {
+        int64_t t = 0;
+        for (int64_t l = node.link; l >= 0; l = links_[l].next) labels_[t++] = links_[l].label;
+        use(labels_.data());
+        --wanted;
+        continue;
+      }
+      const int64_t t = node.position;  // its label is that of position t
+      const double* before = table + (t - 1) * L;
+      const double* w = view.transition + (t - 1) * view.transition_stride + links_[node.link].label;
+      for (int64_t i = 0; i < L; ++i) totals_[i] = before[i] + w[i * L];
+      push(node.regret, t, node.link, wanted);
+    }
+  }
+
+ private:
+  static constexpr double kInfiniteRegret = std::numeric_limits<double>::infinity();
+
+  struct Link {
+    int32_t label;
+    int64_t next;
+  };
+  struct Open {
+    double regret;
+    int64_t position, id, link;
+  };
+  // least regret first; among equals the deeper, then the earlier: the first labelling is Viterbi's
+  static bool worse(const Open& a, const Open& b) {
+    if (a.regret != b.regret) return a.regret > b.regret;
+    if (a.position != b.position) return a.position > b.position;
+    return a.id > b.id;
+  }
+
+  // labels of position `after` - 1, with totals_
+  void push(double regret, int64_t after, int64_t link, int64_t wanted) {
+    const double top = *std::max_element(totals_.begin(), totals_.end());
+    for (size_t i = 0; i < totals_.size(); ++i, ++id_) {
+      const double here = regret + (top - totals_[i]);
+      if (!(totals_[i] > kMinusInfinity) || here > limit_) continue;
+      links_.push_back({static_cast<int32_t>(i), link});
+      open_.push_back({here, after - 1, id_, static_cast<int64_t>(links_.size()) - 1});
+      std::push_heap(open_.begin(), open_.end(), worse);
+    }
+    // each open node stands for at least one labelling: more than are still wanted need not be kept
+    if (static_cast<int64_t>(open_.size()) > 2 * wanted + 32) {
+      std::nth_element(open_.begin(), open_.begin() + (wanted - 1), open_.end(),
+                       [](const Open& a, const Open& b) { return worse(b, a); });
+      open_.resize(static_cast<size_t>(wanted));
+      limit_ = open_.back().regret;
+      std::make_heap(open_.begin(), open_.end(), worse);
+    }
+  }
+
+  std::vector<Open> open_;
+  std::vector<Link> links_;
+  std::vector<double> totals_;
+  std::vector<int32_t> labels_;
+  double limit_ = kInfiniteRegret;
+  int64_t id_ = 0;
+};
+
+// Questions to a batch.
+class ChainAnswers {
+ public:
+  explicit ChainAnswers(const ChainBatch& batch) : batch_(batch) {}
+
+  ChainLabels kbest(int64_t k, int64_t threads) const {
+    struct Worker {
+      Workspace work;
+      ChainSearch search;
+    };
+    std::vector<Worker> workers(static_cast<size_t>(std::max<int64_t>(1, threads)));
+    return gather(threads, [&](int64_t i, int64_t worker, Found& found) {
+      const ChainView v = batch_.view(i);
+      if (v.length == 0) {
+        if (k > 0) found.add({}, 0.0);
+        return;
+      }
+      double* row = workers[worker].work.take(v.length * v.labels + v.labels);
+      double* table = row + v.labels;
+      if (!(kernels().chain_table(v, true, row, table) > kMinusInfinity)) return;
+      workers[worker].search.run(v, table, k, [&](const int32_t* labels) {
+        found.add({labels, labels + v.length}, score(i, labels));
+      });
+      found.rank(v.length);
+    });
+  }
+
+  // random: n draws of each sequence, one sequence after another; numbers as of sample() in batch.hpp
+  ChainLabels sample(int64_t n, const double* random, int64_t threads) const {
+    const Exponentials shared(batch_);
+    std::vector<Workspace> work(static_cast<size_t>(std::max<int64_t>(1, threads)));
+    return gather(threads, [&](int64_t i, int64_t worker, Found& found) {
+      const ChainView v = batch_.view(i);
+      const int64_t T = v.length, L = v.labels, stride = padded4(L);
+      const double* here = random + n * batch_.randoms(i);
+      ChainAnswer answer;
+      double* alpha = work[worker].take(kernels().chain_workspace(T, L) + L);
+      double* sums = alpha + kernels().chain_workspace(T, L);
+      const bool linear = !batch_.varying && kernels().chain_posteriors(v, &shared.weights, alpha, false, answer);
+      std::vector<int32_t> labels(static_cast<size_t>(T));
+      if (!linear) {
+        batch_.template with_graph<false>(i, work[worker], [&](auto& graph) {
+          for (int64_t k = 0; k < n; ++k) {
+            const Path path = sample_path(graph, here + k * (T + 1));
+            for (int64_t t = 0; t < T; ++t) labels[t] = path[t].label;
+            found.add(labels, score(i, labels.data()));
+          }
+        });
+        return;
+      }
+      for (int64_t k = 0; k < n; ++k, here += T + 1) {
+        int64_t y = -1;
+        for (int64_t t = T - 1; t >= 0; --t) {
+          const double* a = alpha + t * stride;
+          const double* w = y < 0 ? nullptr : shared.weights.transposed + y * stride;
+          double sum = 0.0;
+          for (int64_t j = 0; j < L; ++j) sums[j] = sum += w ? a[j] * w[j] : a[j];
+          const double left = here[T - 1 - t] * sum;
+          y = std::upper_bound(sums, sums + L, left) - sums;
+          while (y > 0 && (y >= L || sums[y] == sums[y - 1])) --y;  // rounding: the last that is possible
+          labels[t] = static_cast<int32_t>(y);
+        }
+        found.add(labels, score(i, labels.data()));
+      }
+    });
+  }
+
+  void entropies(double* out, int64_t threads) const {
+    const Exponentials shared(batch_);
+    std::vector<Workspace> work(static_cast<size_t>(std::max<int64_t>(1, threads)));
+    parallel_for(batch_.size(), threads, [&](int64_t i, int64_t worker) {
+      const ChainView v = batch_.view(i);
+      double* block = work[worker].take(kernels().chain_workspace(v.length, v.labels));
+      if (!batch_.varying && kernels().chain_entropy(v, shared.weights, shared.logs, block, out[i])) return;
+      batch_.template with_graph<false>(i, work[worker], [&](auto& graph) { out[i] = entropy(graph); });
+    });
+  }
+
+ private:
+  // of the transitions that all positions share
+  struct Exponentials {
+    explicit Exponentials(const ChainBatch& batch) {
+      if (batch.varying) return;
+      const int64_t L = batch.labels, stride = padded4(L);
+      block.resize(static_cast<size_t>(3 * L * stride));
+      weights.weight = block.data();
+      weights.transposed = block.data() + L * stride;
+      logs = block.data() + 2 * L * stride;
+      kernels().exponentiate_transition(batch.transition, L, weights);
+      for (int64_t i = 0; i < L; ++i)
+        for (int64_t j = 0; j < L; ++j)
+          if (weights.weight[i * stride + j] > 0.0) logs[i * stride + j] = batch.transition[i * L + j] - weights.shift;
+    }
+    std::vector<double> block;
+    TransitionWeights weights;
+    double* logs = nullptr;
+  };
+
+  // the configurations of one sequence
+  struct Found {
+    std::vector<int32_t> labels;
+    std::vector<double> scores;
+
+    void add(const std::vector<int32_t>& more, double score) {
+      labels.insert(labels.end(), more.begin(), more.end());
+      scores.push_back(score);
+    }
+    // in the order of their scores, which a search adds up in another order
+    void rank(int64_t length) {
+      if (std::is_sorted(scores.rbegin(), scores.rend())) return;
+      std::vector<size_t> order(scores.size());
+      for (size_t k = 0; k < order.size(); ++k) order[k] = k;
+      std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) { return scores[a] > scores[b]; });
+      Found sorted;
+      for (const size_t k : order) {
+        const auto first = labels.begin() + static_cast<int64_t>(k) * length;
+        sorted.add({first, first + length}, scores[k]);
+      }
+      *this = std::move(sorted);
+    }
+  };
+
+  // ask(i, worker, found) for every sequence, put together
+  template <class Ask>
+  ChainLabels gather(int64_t threads, const Ask& ask) const {
+    std::vector<Found> found(static_cast<size_t>(batch_.size()));
+    parallel_for(batch_.size(), threads, [&](int64_t i, int64_t worker) { ask(i, worker, found[i]); });
+    ChainLabels out;
+    for (Found& one : found) {
+      out.labels.insert(out.labels.end(), one.labels.begin(), one.labels.end());
+      out.scores.insert(out.scores.end(), one.scores.begin(), one.scores.end());
+      out.firsts.push_back(static_cast<int64_t>(out.scores.size()));
+      one = Found();
+    }
+    return out;
+  }
+
+  double score(int64_t i, const int32_t* labels) const {
+    Path path;
+    path.reserve(static_cast<size_t>(batch_.length(i)));
+    for (int64_t t = 0; t < batch_.length(i); ++t) path.push_back({t, t + 1, labels[t]});
+    return batch_.score(i, {std::move(path)});
+  }
+
+  const ChainBatch& batch_;
+};
+
+}  // namespace scansion
