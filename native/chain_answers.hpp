@@ -118,10 +118,17 @@ class ChainAnswers {
       }
       double* row = workers[worker].work.take(v.length * v.labels + v.labels);
       double* table = row + v.labels;
-      if (!(kernels().chain_table(v, true, row, table) > kMinusInfinity)) return;
-      workers[worker].search.run(v, table, k, [&](const int32_t* labels) {
-        found.add({labels, labels + v.length}, score(i, labels));
-      });
+      if (kernels().chain_table(v, true, row, table) == Filled::kFine) {
+        workers[worker].search.run(v, table, k, [&](const int32_t* labels) {
+          found.add({labels, labels + v.length}, score(i, labels));
+        });
+      } else {
+        std::vector<Configuration> best;
+        if (!batch_.template with_graph<Table::kBest>(
+                i, workers[worker].work, [&](auto& graph) { return best_configurations(graph, k, best); }))
+          return;
+        for (const Configuration& one : best) found.add(labels_of(one[0]), batch_.score(i, one));
+      }
       found.rank(v.length);
     });
   }
@@ -137,16 +144,18 @@ class ChainAnswers {
       ChainAnswer answer;
       double* alpha = work[worker].take(kernels().chain_workspace(T, L) + L);
       double* sums = alpha + kernels().chain_workspace(T, L);
-      const bool linear = !batch_.varying && kernels().chain_posteriors(v, &shared.weights, alpha, false, answer);
+      const bool linear = !batch_.varying &&
+                          kernels().chain_posteriors(v, &shared.weights, alpha, false, answer) == Sums::kLinear;
       std::vector<int32_t> labels(static_cast<size_t>(T));
       if (!linear) {
-        batch_.template with_graph<false>(i, work[worker], [&](auto& graph) {
-          for (int64_t k = 0; k < n; ++k) {
-            const Path path = sample_path(graph, here + k * (T + 1));
-            for (int64_t t = 0; t < T; ++t) labels[t] = path[t].label;
-            found.add(labels, score(i, labels.data()));
-          }
+        std::vector<Configuration> drawn(static_cast<size_t>(n));
+        const bool possible = batch_.template with_graph<Table::kDraws>(i, work[worker], [&](auto& graph) {
+          for (int64_t k = 0; k < n; ++k)
+            if (!random_configuration(graph, here + k * (T + 1), drawn[k])) return false;
+          return true;
         });
+        for (const Configuration& one : drawn)
+          if (possible) found.add(labels_of(one[0]), batch_.score(i, one));
         return;
       }
       for (int64_t k = 0; k < n; ++k, here += T + 1) {
@@ -173,11 +182,18 @@ class ChainAnswers {
       const ChainView v = batch_.view(i);
       double* block = work[worker].take(kernels().chain_workspace(v.length, v.labels));
       if (!batch_.varying && kernels().chain_entropy(v, shared.weights, shared.logs, block, out[i])) return;
-      batch_.template with_graph<false>(i, work[worker], [&](auto& graph) { out[i] = entropy(graph); });
+      batch_.template with_graph<Table::kSums>(i, work[worker],
+                                               [&](auto& graph) { return find_entropy(graph, out[i]); });
     });
   }
 
  private:
+  static std::vector<int32_t> labels_of(const Path& path) {
+    std::vector<int32_t> labels;
+    for (const Step& step : path) labels.push_back(step.label);
+    return labels;
+  }
+
   // of the transitions that all positions share
   struct Exponentials {
     explicit Exponentials(const ChainBatch& batch) {

@@ -73,7 +73,7 @@ class DenseLoss {
       own_.assign(static_cast<size_t>(weight == 1.0 ? 0 : square_), 0.0);  // to be weighted
       answer.outer = weight == 1.0 ? outer_.data() : own_.data();
       double* block = work_.take(kernels().chain_workspace(T, L));
-      if (!kernels().chain_posteriors(view, &transitions_, block, true, answer)) {
+      if (kernels().chain_posteriors(view, &transitions_, block, true, answer) != Sums::kLinear) {
         for (int64_t t = 1; t < T; ++t) counts_[y[t - 1] * L + y[t]] += weight;
         return false;
       }

@@ -23,7 +23,7 @@ from scansion.features.spans import functions
 from scansion.lattice.patterns import BOS, EOS, Pattern
 from scansion.models.flat_model import PARTS, FlatModel
 from scansion.models.inputs import Inputs
-from scansion.models.trajectories import label_candidates, passed_patterns, paths, unseen_labels
+from scansion.models.trajectories import label_candidates, labels_to_come, passed_patterns, paths
 from scansion.models.weights import Block, Level, row_offsets
 
 if TYPE_CHECKING:
@@ -337,8 +337,8 @@ class FlatSelection:
         return [one.occurring(model, inputs, known, unseen) for one in chosen]
 
     def without_example(self, known: Knowledge, levels: list[Level]) -> list[int]:
-        """Labels that no token is known to have."""
-        return list(unseen_labels(known, levels[0].size))
+        """Labels that no token is known to have, and some may."""
+        return labels_to_come(known, levels[0].size)
 
     def completed(self, model: FlatModel, known: Knowledge, found: Sequence[Seen]) -> FlatModel:
         """The model with features of attributes, as of one or several shards, and of lengths.

@@ -21,7 +21,15 @@ from scansion.lattice.patterns import Pattern
 if TYPE_CHECKING:
     from scansion.training.objective import NativeObjective
 
-__all__ = ["check_possible", "evenly_aligned", "label_candidates", "passed_patterns", "paths", "unseen_labels"]
+__all__ = [
+    "check_possible",
+    "evenly_aligned",
+    "label_candidates",
+    "labels_to_come",
+    "passed_patterns",
+    "paths",
+    "unseen_labels",
+]
 
 
 def _rows(known: Knowledge) -> Iterator[tuple[int, list[int]]]:
@@ -55,8 +63,6 @@ def evenly_aligned(known: Knowledge) -> Knowledge | None:
 
 def unseen_labels(known: Knowledge, n_labels: int) -> list[int]:
     """Labels that no token is known to have, and no trajectory passes."""
-    if known.complete.all():  # nothing could become of them
-        return []
     seen = np.zeros(n_labels, np.bool_)
     numbers = known.level.numbers
     seen[numbers[numbers >= 0]] = True
@@ -64,6 +70,11 @@ def unseen_labels(known: Knowledge, n_labels: int) -> list[int]:
         seen[trajectory] = True
     unseen: list[int] = np.flatnonzero(~seen).tolist()
     return unseen
+
+
+def labels_to_come(known: Knowledge, n_labels: int) -> list[int]:
+    """Those of them that something unknown may turn out to be."""
+    return [] if known.complete.all() else unseen_labels(known, n_labels)
 
 
 def paths(known: Knowledge) -> list[list[int]]:
@@ -104,7 +115,7 @@ def passed_patterns(known: Knowledge, order: int, n_labels: int) -> set[Pattern]
     """
     merge = known.level.ends is None
     found: set[Pattern] = set()
-    for y in unseen_labels(known, n_labels) if order else []:
+    for y in labels_to_come(known, n_labels) if order else []:
         found |= {pair for other in range(n_labels) for pair in ((y, other), (other, y))}
     for _, trajectory in _rows(known):
         level: set[Pattern] = {(i,) for i in range(len(trajectory))}
