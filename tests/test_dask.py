@@ -93,7 +93,7 @@ def test_a_worker_that_is_killed_changes_nothing(client):
 
 def test_bad_data_name_the_sequence_and_leave_the_cluster_usable(client):
     X, y = sequences()
-    with pytest.raises(TypeError, match="in part 2: sequence 1"):
+    with pytest.raises(TypeError, match="in part 2: X, sequence 1, position 1"):
         scd.CRF().fit(bagged([*X[:14], [["fine"], "a string"], *X[15:]]), y)
     with pytest.raises(ValueError, match=r"y\[3\] has"):
         scd.CRF().fit(bagged(X), [*y[:3], [*y[3], "A"], *y[4:]])

@@ -102,7 +102,7 @@ def test_processes_give_the_same_bits():
         np.testing.assert_array_equal(here.model_.weights, there.model_.weights)
         assert [e["loss"] for e in here.training_log_] == [e["loss"] for e in there.training_log_]
         bad = [*X[:14], [["fine"], "a string"], *X[15:]]
-        with pytest.raises(TypeError, match="in part 2: sequence 1"):
+        with pytest.raises(TypeError, match="in part 2: X, sequence 1, position 1"):
             sc.CRF().fit(cut(bad, workers), y)
         workers._processes[1].kill()
         with pytest.raises(RuntimeError, match="worker process 1 has ended"):
