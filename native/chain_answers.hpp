@@ -30,7 +30,7 @@ class ChainSearch {
     links_.clear();
     labels_.resize(static_cast<size_t>(T));
     limit_ = kInfiniteRegret;
-    id_ = 0;
+    turn_ = id_ = 0;
     int64_t wanted = k;
     totals_.assign(table + (T - 1) * L, table + T * L);
     push(0.0, T, -1, wanted);
@@ -62,23 +62,24 @@ class ChainSearch {
   };
   struct Open {
     double regret;
-    int64_t position, id, link;
+    int64_t position, turn, id, link;
   };
-  // least regret first; among equals the deeper, then the earlier: the first labelling is Viterbi's
+  // least regret first; among equals as best_paths has them
   static bool worse(const Open& a, const Open& b) {
     if (a.regret != b.regret) return a.regret > b.regret;
-    if (a.position != b.position) return a.position > b.position;
+    if (a.turn != b.turn) return a.turn < b.turn;
     return a.id > b.id;
   }
 
   // labels of position `after` - 1, with totals_
   void push(double regret, int64_t after, int64_t link, int64_t wanted) {
     const double top = *std::max_element(totals_.begin(), totals_.end());
+    ++turn_;
     for (size_t i = 0; i < totals_.size(); ++i, ++id_) {
       const double here = regret + (top - totals_[i]);
       if (!(totals_[i] > kMinusInfinity) || here > limit_) continue;
       links_.push_back({static_cast<int32_t>(i), link});
-      open_.push_back({here, after - 1, id_, static_cast<int64_t>(links_.size()) - 1});
+      open_.push_back({here, after - 1, turn_, id_, static_cast<int64_t>(links_.size()) - 1});
       std::push_heap(open_.begin(), open_.end(), worse);
     }
     // each open node stands for at least one labelling: more than are still wanted need not be kept
@@ -96,7 +97,7 @@ class ChainSearch {
   std::vector<double> totals_;
   std::vector<int32_t> labels_;
   double limit_ = kInfiniteRegret;
-  int64_t id_ = 0;
+  int64_t turn_ = 0, id_ = 0;
 };
 
 // Questions to a batch.

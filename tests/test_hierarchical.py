@@ -417,9 +417,11 @@ def test_steps_that_are_too_large_do_no_harm():
     built, function, *_ = problem("two levels", 0, False)
     assert function(np.full(built.n_weights, 1e200))[0] == np.inf
     assert function(np.full(built.n_weights, np.nan))[0] == np.inf
-    settings = {"algorithm": "l2sgd", "calibration_eta": 1e120, "max_iterations": 3, "random_state": 0, "c2": 1e-3}
-    model = sc.HierarchicalCRF(NAMES, **settings, calibration_max_trials=3).fit(DATA[:5], TARGETS[:5])
+    settings = {"algorithm": "l2sgd", "max_iterations": 3, "random_state": 0, "c2": 1e-3, "calibration_max_trials": 3}
+    model = sc.HierarchicalCRF(NAMES, **settings, calibration_eta=1e40).fit(DATA[:5], TARGETS[:5])
     assert np.isfinite(model.model_.weights).all()
+    with pytest.raises(ValueError, match="algorithm='l2sgd' went out of range: weight 0 is"):
+        sc.HierarchicalCRF(NAMES, **settings, calibration_eta=1e120).fit(DATA[:5], TARGETS[:5])
 
 
 def test_l1_makes_weights_zero():

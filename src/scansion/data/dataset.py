@@ -349,9 +349,9 @@ def _check_values(data: Dataset) -> None:
     entry = checks.first(np.abs(data.values) > checks.MOST_VALUE)[0]
     token = int(np.searchsorted(data.token_offsets, entry, side="right")) - 1
     b = int(np.searchsorted(data.offsets, token, side="right")) - 1
+    name, position = data.vocabulary.names()[data.ids[entry]], token - data.offsets[b]
     raise ValueError(
-        f"sequence {b}, position {token - data.offsets[b]}: attribute {data.vocabulary.names()[data.ids[entry]]!r} has "
-        f"the value {data.values[entry]}: {_RANGE}"
+        f"X, sequence {b}, position {position}: attribute {name!r} has the value {data.values[entry]}: {_RANGE}"
     )
 
 
@@ -382,7 +382,7 @@ def unusual(sequence: Any, number: int) -> Any:
         return offsets, columns, values, None
     if isinstance(sequence, np.ndarray) and (sequence.ndim == 0 or sequence.dtype.kind not in "OUST"):
         raise ValueError(
-            f"sequence {number} is an array of shape {sequence.shape} and dtype {sequence.dtype}: "
+            f"X, sequence {number} is an array of shape {sequence.shape} and dtype {sequence.dtype}: "
             "a sequence given as an array must be 2-D, tokens by columns, and of real numbers"
         )
     if hasattr(sequence, "tocsr"):
@@ -391,14 +391,14 @@ def unusual(sequence: Any, number: int) -> Any:
         return iter(rows_of(sequence))
     if isinstance(sequence, Dataset):
         if len(sequence) != 1:
-            raise ValueError(f"sequence {number} is a Dataset of {len(sequence)} sequences: it must be of one")
+            raise ValueError(f"X, sequence {number} is a Dataset of {len(sequence)} sequences: it must be of one")
         return sequence.token_offsets, sequence.ids.astype(np.int64), sequence.values, sequence.vocabulary
     wrong = isinstance(sequence, (str, bytes, bytearray, dict, set, frozenset))
     if not wrong and (hasattr(sequence, "__iter__") or hasattr(sequence, "__getitem__")):
         return iter(sequence)
     if not wrong and callable(getattr(sequence, "items", None)):
         return iter(sequence.items())
-    raise TypeError(f"sequence {number} must be a list of tokens, got {_describe(sequence)}")
+    raise TypeError(f"X, sequence {number} must be a list of tokens, got {_describe(sequence)}")
 
 
 def _sparse(matrix: Any, number: int) -> tuple[Ints, Ints, Floats, None]:
@@ -406,7 +406,7 @@ def _sparse(matrix: Any, number: int) -> tuple[Ints, Ints, Floats, None]:
     rows = matrix.tocsr()
     if rows.ndim != 2 or rows.dtype.kind not in "biuf":
         raise ValueError(
-            f"sequence {number} is a sparse matrix of shape {rows.shape} and dtype {rows.dtype}: "
+            f"X, sequence {number} is a sparse matrix of shape {rows.shape} and dtype {rows.dtype}: "
             "it must be 2-D, tokens by columns, and of real numbers"
         )
     values = np.ascontiguousarray(rows.data, dtype=np.float64)
@@ -415,7 +415,7 @@ def _sparse(matrix: Any, number: int) -> tuple[Ints, Ints, Floats, None]:
         columns = checks.integers("indices", rows.indices, values.size, 0, rows.shape[1] - 1)
         checks.check_shape("indptr", offsets, (rows.shape[0] + 1,))
     except ValueError as error:
-        raise ValueError(f"sequence {number} is a damaged sparse matrix: {error}") from error
+        raise ValueError(f"X, sequence {number} is a damaged sparse matrix: {error}") from error
     kept = values != 0.0
     if not kept.all():
         offsets = np.concatenate(([0], np.cumsum(kept)))[offsets]

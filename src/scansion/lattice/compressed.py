@@ -26,7 +26,8 @@ __all__ = ["BestTrajectories", "Compressed", "Labels"]
 
 Labels = tuple[int, ...]
 
-_NO_LIMIT = 2**62
+_NO_LIMIT = 2**62  # prefixes
+_ANY_LENGTH = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -347,7 +348,7 @@ def possible_places(size: int, places: int) -> Bools:
 
 
 def _limit(max_length: int | None) -> int:
-    return _NO_LIMIT if max_length is None else checks.count("max_length", max_length, 1)
+    return _ANY_LENGTH if max_length is None else checks.count("max_length", max_length, 1)
 
 
 def _cut(labels: Ints, firsts: Ints) -> list[Labels]:
