@@ -11,6 +11,8 @@ weights to each worker, and of a sum from each.
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import time
 import warnings
 from typing import Any
@@ -89,6 +91,8 @@ def main() -> None:
 
 def on_dask(n: int, parts: list[Any], y: Any, w: Any) -> float:
     """Seconds of an evaluation by so many workers, each a process of one thread."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here]  # Dask's scheduler has the name of this
     import dask
     import distributed
 
