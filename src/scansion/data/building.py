@@ -125,7 +125,7 @@ def build(path: str | os.PathLike[str], X: Iterable[Any], y: Iterable[Any] | Non
             tokens, entries, n = tokens + data.n_tokens, entries + data.ids.size, n + len(data)
         for part, array in zip(("vocabulary.text", "vocabulary.offsets"), vocabulary.to_arrays(), strict=True):
             files[part] = scratch()
-            files[part].write(array.tobytes())
+            files[part].write(np.asarray(array).tobytes())
         if plain:
             del files["values"]
         codes = {"ids": "I32", "values": "F64", "vocabulary.text": "U8"}
@@ -139,10 +139,10 @@ def build(path: str | os.PathLike[str], X: Iterable[Any], y: Iterable[Any] | Non
 
 def load_targets(path: str | os.PathLike[str]) -> Targets:
     """Map the y that `build` wrote (a file that ends in ".y")."""
-    stored = model_file.read(path, kind="targets", mmap=True).arrays
-    offsets, text = stored.get("offsets"), stored.get("text")
-    whole = offsets is not None and text is not None and offsets.dtype == np.int64 and text.dtype == np.uint8
-    if not whole or not len(offsets) or offsets[0] != 0 or offsets[-1] != len(text) or (np.diff(offsets) < 0).any():
+    stored: dict[str, Any] = model_file.read(path, kind="targets", mmap=True).arrays
+    offsets, text = (stored.get(name, np.zeros(0)) for name in ("offsets", "text"))
+    whole = offsets.dtype == np.int64 and text.dtype == np.uint8 and offsets.ndim == text.ndim == 1 and len(offsets) > 0
+    if not whole or offsets[0] != 0 or offsets[-1] != len(text) or (np.diff(offsets) < 0).any():
         raise ValueError(f"{os.fspath(path)} does not hold targets that fit together")
     return Targets(text, offsets)
 
