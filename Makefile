@@ -66,7 +66,7 @@ sanitize: $(ASAN_VENV)/.built  ## run the tests with AddressSanitizer and UBSan 
 	@preload=; for lib in libasan.so libubsan.so libstdc++.so; do \
 	    preload="$$preload $$($(SANITIZE_CXX) -print-file-name=$$lib)"; done; \
 	env LD_PRELOAD="$$preload" ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
-	    $(ASAN_BIN)/python -m pytest -p no:cacheprovider --capture=sys $(PARALLEL) $(ARGS)
+	    HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-short} $(ASAN_BIN)/python -m pytest -p no:cacheprovider --capture=sys $(PARALLEL) $(ARGS)
 
 wheel: $(VENV)/.builder  ## build sdist and wheel into dist/, and test both in fresh environments
 	@echo "wheel: building sdist and wheel into dist"

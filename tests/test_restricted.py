@@ -20,6 +20,7 @@ from strategies import (
 
 import scansion as sc
 from scansion import rules
+from scansion.lattice import compressed
 from scansion.models import weights
 from scansion.reference import compressed as reference
 from scansion.reference import enumeration as brute
@@ -378,7 +379,7 @@ def test_batches_and_threads():
     assert_array_equal(again.marginals().labels, whole.marginals().labels)
     for a, b in zip(again.sample(3, 2), whole.sample(3, 2), strict=True):
         assert_array_equal(a, b)
-    found = sc.lattice.compressed.best_all(whole)
+    found = compressed.best_all(whole)
     for b in range(len(batch)):
         assert found[b].trajectories[0] == batch[b].restrict(rule).compressed().best().trajectories[0]
 

@@ -120,6 +120,11 @@ def show(index: tuple[int, ...]) -> str:
     return ", ".join(str(i) for i in index)
 
 
+def among(value: Any, choices: tuple[Any, ...]) -> bool:
+    """Whether a value is one of some plain ones; also of arrays, which cannot be asked."""
+    return isinstance(value, (str, int, float, np.generic, type(None))) and value in choices
+
+
 def count(name: str, value: Any, least: int, most: int = MOST_COUNT) -> int:
     """`value` as an int in least..most."""
     try:

@@ -414,6 +414,8 @@ def exact_match_score(y_true: Sequences, y_pred: Sequences, *, merge: bool = Tru
 
 
 def _trajectories(y_true: Sequences, y_pred: Sequences, merge: bool) -> list[tuple[list[Any], list[Any]]]:
+    if not isinstance(merge, (bool, np.bool_)):
+        raise ValueError(f"merge must be True or False, got {merge!r}")
     pairs = zip(*_pairs(y_true, y_pred, equal=False), strict=True)
     return [(compress(t), compress(p)) for t, p in pairs] if merge else list(pairs)
 

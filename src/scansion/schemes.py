@@ -464,7 +464,11 @@ def _delimiter(delimiter: str) -> str:
 
 def _as_list(labels: Iterable[Any]) -> list[Any]:
     # tolist: NumPy scalars become the Python ones that users compare with.
-    return list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+    found = list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+    for t, label in enumerate(found):
+        if isinstance(label, np.ndarray):
+            raise ValueError(f"label {t} is an array of shape {label.shape}: a label must be one value")
+    return found
 
 
 def _split(label: str, suffix: bool, delimiter: str) -> tuple[str, str]:
@@ -562,10 +566,13 @@ def _plain_labels(items: list[Segment], length: int, outside: Any, strict: bool)
     return labels
 
 
-def _checked(segments: Iterable[tuple[int, int, Any]], length: int | None) -> list[Segment]:
+def _checked(segments: Iterable[tuple[int, int, Any]], length: Any) -> list[Segment]:
     """Segments in order, after the checks of `encode`."""
-    if length is not None and length < 0:
-        raise ValueError(f"length is {length}; it must not be negative")
+    if length is not None:
+        if not isinstance(length, (int, np.integer)) or length >= 2**31:
+            raise ValueError(f"length must be an integer below 2^31, got {length!r}")
+        if length < 0:
+            raise ValueError(f"length is {length}; it must not be negative")
     items = []
     for index, item in enumerate(segments):
         try:

@@ -213,6 +213,16 @@ class ChainBatch(FlatBatch[Ints, ChainMarginals]):
             self.log_partition()  # says which sequence has no configuration
         return labels
 
+    def viterbi(self) -> tuple[list[Ints], Floats]:
+        """The best labelling of each sequence and its score; see `Batch.viterbi`."""
+        if not isinstance(self._core, DenseCore):
+            return super().viterbi()
+        labels = self.best_labels()
+        times = np.arange(len(labels)) - np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        scores = self._core.scores(np.column_stack([times, times + 1, labels]), self.offsets, np.arange(len(self)))
+        cuts = self.offsets.tolist()
+        return [labels[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)], scores
+
     def kbest(self, k: int) -> list[list[tuple[Ints, float]]]:
         """The k best labellings of each sequence with their scores, best first; fewer where there are fewer."""
         found = self._kbest_labels(k)

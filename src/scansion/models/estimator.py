@@ -546,7 +546,7 @@ class Estimator(Settings):
             right, over all levels; it is a possible one too. Take it where every position counts by itself, as in
             accuracy over tokens or frames, and "viterbi" where segments or whole sequences must be right.
         """
-        if decode not in ("viterbi", "marginal"):
+        if not checks.among(decode, ("viterbi", "marginal")):
             raise ValueError(f"decode must be 'viterbi' or 'marginal', got {decode!r}")
         question = self._answers if decode == "viterbi" else self._accurate
         return Answers(self.ask(X, question, constraints, rules))
@@ -724,7 +724,7 @@ class Estimator(Settings):
             functions above all, are left out; see `scansion.load`. "crfsuite": a model that CRFsuite and
             python-crfsuite read, of labels and features alone; ValueError unless the model is a `CRF` of first order.
         """
-        if format not in ("scansion", "crfsuite"):
+        if not checks.among(format, ("scansion", "crfsuite")):
             raise ValueError(f"format must be 'scansion' or 'crfsuite', got {format!r}")
         if format == "crfsuite":
             from scansion.models.foreign import crfsuite

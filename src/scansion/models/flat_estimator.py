@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
+from scansion import _checks as checks
 from scansion import model_file
 from scansion.data import Knowledge, Trajectory
 from scansion.models.estimator import Estimator, cut
@@ -159,7 +160,7 @@ class FlatEstimator(Estimator):
         """
         from scansion.lattice.compressed import best_all, predict_all
 
-        if method not in ("places", "best", "paper"):
+        if not checks.among(method, ("places", "best", "paper")):
             raise ValueError(f"method must be 'places', 'best' or 'paper', got {method!r}")
         labels = self._model.labels
 

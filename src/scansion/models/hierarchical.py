@@ -172,7 +172,7 @@ levels_, size_
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked."""
-        if self.algorithm not in _ALGORITHMS:
+        if not checks.among(self.algorithm, _ALGORITHMS):
             raise ValueError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, got {self.algorithm!r}")
         checks.count("batch_size", self.batch_size, 1)
         if self.train_with_rules and self.algorithm != "lbfgs":

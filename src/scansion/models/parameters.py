@@ -294,7 +294,7 @@ class Settings(Parameters):
             _number(name, given[name], "> 0", lambda x: x > 0)
         _number("calibration_rate", given["calibration_rate"], "> 1", lambda x: x > 1)
         for name in ("intercept", "standardize"):
-            if given[name] not in (None, True, False):
+            if not checks.among(given[name], (None, True, False)):
                 raise ValueError(f"{name} must be True, False or None, got {given[name]!r}")
         _number("expectation_strength", given["expectation_strength"], "> 0", lambda x: x > 0)
         if self.expectations is not None and algorithm != "lbfgs":
@@ -364,5 +364,5 @@ def _number(name: str, value: Any, wanted: str, fits: Callable[[float], bool]) -
 
 
 def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    if isinstance(value, bool) or value not in choices:
+    if isinstance(value, bool) or not checks.among(value, choices):
         raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, got {value!r}")

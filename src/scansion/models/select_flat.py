@@ -97,9 +97,9 @@ class FlatSelection:
         if not checks.is_number(slack) or slack < 0:
             raise ValueError(f"slack must be a number >= 0, got {slack!r}")
         repeats, long = getattr(given, "repeats", None), getattr(given, "long_segments", "error")
-        if repeats not in (None, True, False):
+        if not checks.among(repeats, (None, True, False)):
             raise ValueError(f"repeats must be True, False or None, got {repeats!r}")
-        if long not in ("error", "split"):
+        if not checks.among(long, ("error", "split")):
             raise ValueError(f"long_segments must be 'error' or 'split', got {long!r}")
         lengths = getattr(given, "length_features", ())
         check_lengths(lengths)
@@ -521,7 +521,7 @@ def _part_bits(name: str, value: Any) -> int:
         raise ValueError(f"{name} names no part")
     bits = 0
     for part in parts:
-        if part not in PARTS:
+        if not checks.among(part, PARTS):
             raise ValueError(f"{name} must name parts among {', '.join(PARTS)}, got {part!r}")
         bits |= 1 << PARTS.index(part)
     return bits

@@ -82,7 +82,7 @@ class NestedSelection:
         for value in each("repeats"):
             if not (value is None or isinstance(value, (bool, np.bool_))):
                 raise ValueError(f"repeats must be True, False or None, got {value!r}")
-        if given.transitions not in ("all", "seen"):
+        if not checks.among(given.transitions, ("all", "seen")):
             raise ValueError(f"transitions must be 'all' or 'seen', got {given.transitions!r}")
         least = given._given("min_freq")
         if not checks.is_number(least) or least < 0:
@@ -373,7 +373,7 @@ def _parts(level: str, given: Any) -> dict[str, int]:
         parts = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
         result = 0
         for part in parts:
-            if part not in ATTRIBUTE_PARTS:
+            if not checks.among(part, ATTRIBUTE_PARTS):
                 raise ValueError(f"{name} must name parts among {', '.join(ATTRIBUTE_PARTS)}, got {part!r}")
             result |= 1 << ATTRIBUTE_PARTS.index(part)
         return result
