@@ -56,7 +56,7 @@ def seconds(objective: Any, w: Any, threads: int = 1) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file")
-    parser.add_argument("--copies", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--copies", type=int, nargs="+", default=[1])
     parser.add_argument("--parts", type=int, default=4)
     given = parser.parse_args()
     once = read(given.file)
