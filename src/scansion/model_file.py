@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from scansion._files import replacing
 
-__all__ = ["FORMAT_VERSION", "ModelFile", "ModelFileError", "read", "write"]
+__all__ = ["FORMAT_VERSION", "ModelFile", "ModelFileError", "read", "write", "write_files"]
 
 Array = NDArray[Any]
 
@@ -44,6 +44,7 @@ MAX_DEPTH = 64  # lists and objects inside each other in the metadata
 MAX_CONTAINERS = 1_000_000  # lists and objects in the metadata
 MAX_DIMENSIONS = 32  # NumPy 1's limit
 MAX_INTEGER_BITS = 1024
+PIECE = 1 << 20  # bytes copied at a time
 ALIGNMENT = 64  # of the data section within the file: a cache line
 
 # Every version begins so, and the eight hexadecimal digits of the header's checksum follow.
@@ -133,6 +134,37 @@ def write(path: str | os.PathLike[str], kind: str, metadata: Mapping[str, Any], 
     with replacing(path, "wb") as file:
         file.write(header)
         file.write(content[start:])
+
+
+def write_files(
+    path: str | os.PathLike[str], kind: str, metadata: Mapping[str, Any], arrays: Mapping[str, tuple[str, BinaryIO]]
+) -> None:
+    """Write a model file whose 1-D arrays lie in files, with memory for some megabytes alone.
+
+    Parameters
+    ----------
+    path, kind, metadata : as in `write`
+    arrays : mapping of str to (safetensors' name of a dtype, binary file with the items)
+    """
+    ordered = sorted(arrays, key=lambda name: (-DTYPES[arrays[name][0]].itemsize, name))
+    table: dict[str, Any] = {"__metadata__": {"scansion": _document(kind, metadata, list(arrays))}}
+    crc32, at = 0, 0
+    for name in ordered:
+        code, file = arrays[name]
+        file.seek(0)
+        size = 0
+        while piece := file.read(PIECE):
+            crc32, size = zlib.crc32(piece, crc32), size + len(piece)
+        table[name] = {"dtype": code, "shape": [size // DTYPES[code].itemsize], "data_offsets": [at, at + size]}
+        at += size
+    header = _seal(_to_json(table).encode(), crc32)
+    with replacing(path, "wb") as target:
+        target.write(header)
+        for name in ordered:
+            file = arrays[name][1]
+            file.seek(0)
+            while piece := file.read(PIECE):
+                target.write(piece)
 
 
 def _little_endian(name: Any, array: Any) -> Array:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from scansion.data.dataset import Dataset, Vocabulary, encode
 from scansion.data.frames import from_frame
 from scansion.data.knowledge import Knowledge, Known
+from scansion.data.partitions import Partitions
 from scansion.data.targets import encode_labels, encode_segments
 from scansion.data.trajectory import Trajectory
 
 if TYPE_CHECKING:  # loaded when first used
+    from scansion.data.building import Targets, build, load_targets
     from scansion.data.levels import encode_levels, level_names, levels_from_columns
     from scansion.data.rates import spread, subsample, subsample_labels, with_context
 
@@ -18,8 +20,11 @@ __all__ = [
     "Dataset",
     "Knowledge",
     "Known",
+    "Partitions",
+    "Targets",
     "Trajectory",
     "Vocabulary",
+    "build",
     "encode",
     "encode_labels",
     "encode_levels",
@@ -27,6 +32,7 @@ __all__ = [
     "from_frame",
     "level_names",
     "levels_from_columns",
+    "load_targets",
     "spread",
     "subsample",
     "subsample_labels",
@@ -34,9 +40,12 @@ __all__ = [
 ]
 
 _LATER = {
+    "Targets": "building",
+    "build": "building",
     "encode_levels": "levels",
     "level_names": "levels",
     "levels_from_columns": "levels",
+    "load_targets": "building",
     "spread": "rates",
     "subsample": "rates",
     "subsample_labels": "rates",

@@ -14,7 +14,7 @@ from scansion._checks import Ints
 from scansion.data.dataset import gather
 from scansion.models import engines
 from scansion.models.answers import Answers
-from scansion.models.estimator import Problem, cut
+from scansion.models.estimator import cut
 from scansion.models.flat_estimator import FlatEstimator
 from scansion.models.inputs import Inputs, columns_of
 from scansion.models.parameters import Algorithm, documented, parameter
@@ -161,13 +161,12 @@ class CRF(FlatEstimator):
         tagger._opened(self)
         return tagger
 
-    def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
-        """As of all estimators; the objective uses the engine that was chosen."""
+    def _tuned(self, model: Any, objective: Any) -> Any:
+        """The objective with the engine that was chosen."""
         engines.check(self.engine)
-        model, objective = super().problem(X, y, sample_weight)
         if engines.resolve(self.engine, model) == "sum-difference" and not self.train_with_rules:
-            objective.native.use_sum_difference()  # type: ignore[attr-defined]
-        return Problem(model, objective)
+            objective.native.use_sum_difference()
+        return objective
 
     @property
     def engine_(self) -> str:

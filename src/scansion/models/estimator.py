@@ -19,9 +19,10 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion import model_file
-from scansion._checks import Floats, Ints
-from scansion.data import Dataset, Knowledge, encode
+from scansion._checks import Bools, Floats, Ints
+from scansion.data import Dataset, Knowledge, Vocabulary, encode
 from scansion.data.dataset import cut
+from scansion.data.partitions import Partitions
 from scansion.features.spans import readable, span_attributes
 from scansion.formats.reading import Reading
 from scansion.models.answers import Answers
@@ -153,7 +154,9 @@ class Estimator(Settings):
             raise ValueError("X_dev and y_dev must be given together")
         columns = columns_of(X)
         model, objective = self.problem(X, y, sample_weight)
-        n = len(objective.inputs)  # type: ignore[attr-defined]
+        in_parts = isinstance(X, Partitions)
+        columns = X.columns if isinstance(X, Partitions) else columns
+        n = 0 if in_parts else len(objective.inputs)  # type: ignore[attr-defined]
         if self.expectations is not None:
             from scansion.models.supervision import supervised
 
@@ -163,7 +166,7 @@ class Estimator(Settings):
         if "cv" in (_word(self.c1), _word(self.c2)):
             start = self._choose_strength(model, objective, _sequence_weights(sample_weight, n), settings)
         penalty, coordinates = self._penalty(model, settings, objective, centre)
-        if not start.any():
+        if not start.any() and not in_parts:
             start = self._start(model, objective, penalty, settings.n_jobs)
         progress = Progress(self.verbose, settings.max_iterations)
 
@@ -188,10 +191,12 @@ class Estimator(Settings):
         """What large weights cost, and the coordinates for the optimiser: in units of the features."""
         from scansion.models.penalties import by_weight, walk
         from scansion.models.starts import alike
-        from scansion.models.units import units
+        from scansion.models.units import moments, units
         from scansion.training.penalty import Penalty
+        from scansion.training.shards import Sharded
 
-        coordinates, factor = units(model, objective.inputs)
+        seen = objective.moments if isinstance(objective, Sharded) else moments(model, objective.inputs)
+        coordinates, factor = units(model, seen)
         c1, c2 = by_weight(model, settings.c1, 0.0), by_weight(model, settings.c2, 1.0)
         c2, steps = walk(model, settings.c2, c2)
         if factor is not None:
@@ -271,17 +276,22 @@ class Estimator(Settings):
 
     def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
         """From data to what an optimiser takes: encode X and y, choose the features, carry old weights over."""
+        from scansion.models.units import numeric
+
+        if isinstance(X, Partitions):
+            from scansion.models import sharded
+
+            return Problem(*sharded.problem(self, X, y, sample_weight))
         selection = self._selection()
-        old: Any = getattr(self, "model_", None) if self.warm_start else None
+        old = self._old(selection)
         before = self._told_labels() if old is None else [level.labels for level in old.levels]
-        if old is not None and [level.name for level in old.levels] != list(selection.names):
-            raise ValueError(f"warm_start needs the levels of the last fit, {[level.name for level in old.levels]}")
         X = readable(X) if any(selection.functions) else X
         X = list(X) if hasattr(X, "__next__") else X  # it is looked at more than once
         data = encode(X, None if old is None else old.vocabulary.copy())
         if len(data) == 0:
             raise ValueError("X is empty: there is nothing to learn from")
-        data, columns = self._columns(X, data)
+        vocabulary, columns, intercept = self._columns(_has_arrays(X), lambda: numeric(data), data.vocabulary)
+        data = with_intercept(data, vocabulary) if intercept else data
         weight = _sequence_weights(sample_weight, len(data))
         known, labels = selection.encode(y, data.lengths, before, selection.bounds(), extend=True)
         self._check_labels(labels[-1])
@@ -298,7 +308,7 @@ class Estimator(Settings):
         self._check_partial(model, inputs, known)
         if self.train_with_rules:
             objective = self._objective_under_rules(model, inputs, known, weight)
-        return Problem(model, objective)
+        return Problem(model, self._tuned(model, objective))
 
     def _check_examples(self, model: Any, known: Knowledge) -> None:
         """Warn where labels have no example."""
@@ -310,23 +320,39 @@ class Estimator(Settings):
     def _check_labels(self, labels: Sequence[Any]) -> None:
         """Warn of labels that are not what they seem to be."""
 
-    def _columns(self, X: Any, data: Dataset) -> tuple[Dataset, Ints | None]:
-        """The data with an intercept, if it is wanted, and the attributes to standardise."""
-        from scansion.models.units import numeric
+    def _old(self, selection: Any) -> Any:
+        """The model whose weights are carried over, or None."""
+        old: Any = getattr(self, "model_", None) if self.warm_start else None
+        if old is not None and [level.name for level in old.levels] != list(selection.names):
+            raise ValueError(f"warm_start needs the levels of the last fit, {[level.name for level in old.levels]}")
+        return old
 
+    def _plain(self) -> Estimator:
+        """The parameters alone, for those who work on a part of the data."""
+        return type(self)(**self.get_params())
+
+    def _tuned(self, model: Any, objective: Any) -> Any:
+        """The objective as the parameters want it evaluated."""
+        return objective
+
+    def _columns(
+        self, arrays: bool, numeric: Callable[[], Bools], vocabulary: Vocabulary
+    ) -> tuple[Vocabulary, Ints | None, bool]:
+        """The vocabulary, the attributes to standardise, and whether tokens get an intercept, which is numbered then.
+
+        arrays: whether sequences are arrays; numeric: gives (A,) the attributes with other values than 0 and 1.
+        """
         columns = None
-        if self.standardize or (self.standardize is None and _has_arrays(X)):
-            found = np.flatnonzero(numeric(data))
+        if self.standardize or (self.standardize is None and arrays):
+            found = np.flatnonzero(numeric())
             columns = found if len(found) else None
-        known = data.vocabulary.index(INTERCEPT) >= 0
-        wanted = columns is not None if self.intercept is None else self.intercept
-        if known or wanted or self.expectations is not None:
-            vocabulary = data.vocabulary
-            if not known:
-                vocabulary = vocabulary.copy()
-                encode([[[INTERCEPT]]], vocabulary)  # numbers it
-            data = with_intercept(data, vocabulary)
-        return data, columns
+        known = vocabulary.index(INTERCEPT) >= 0
+        told = columns is not None if self.intercept is None else self.intercept
+        wanted = bool(known or told or self.expectations is not None)
+        if wanted and not known:
+            vocabulary = vocabulary.copy()
+            encode([[[INTERCEPT]]], vocabulary)  # numbers it
+        return vocabulary, columns, wanted
 
     def _objective_under_rules(self, model: Any, inputs: Inputs, known: Knowledge, weight: Floats | None) -> Any:
         from scansion.rules.training import RestrictedObjective

@@ -11,7 +11,7 @@ import numpy as np
 from scansion import _checks as checks
 from scansion import model_file
 from scansion._checks import Ints
-from scansion.models.estimator import Estimator, Problem, cut
+from scansion.models.estimator import Estimator, cut
 from scansion.models.inputs import INTERCEPT
 from scansion.models.nested_model import CLIQUES, NestedModel, unpacked
 from scansion.models.packing import unpack
@@ -165,11 +165,10 @@ levels_, size_
             by_level(self._selection().names, name, {k: v for k, v in found.items() if k not in ("", *GROUPS)})
         return found
 
-    def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
-        """As of all estimators; the objective takes `batch_size` sequences at a time in passes over them."""
-        model, objective = super().problem(X, y, sample_weight)
-        objective.native.set_batches(self.batch_size, checks.jobs(self.n_jobs))  # type: ignore[attr-defined]
-        return Problem(model, objective)
+    def _tuned(self, model: Any, objective: Any) -> Any:
+        """The objective takes `batch_size` sequences at a time in passes over them."""
+        objective.native.set_batches(self.batch_size, checks.jobs(self.n_jobs))
+        return objective
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked."""

@@ -62,6 +62,9 @@ class Inputs:
     def __len__(self) -> int:
         return len(self.data)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Inputs, (self.data, self.spans, self.columns)  # without what is native
+
     @cached_property
     def native(self) -> _core.EncodedData:
         """For the native code."""

@@ -6,9 +6,10 @@ label patterns by themselves. Conventions as in `scansion.models.flat_model`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from scansion.features.spans import functions
 from scansion.lattice.patterns import BOS, EOS, Pattern
 from scansion.models.flat_model import PARTS, FlatModel
 from scansion.models.inputs import Inputs
-from scansion.models.trajectories import label_candidates, passed_patterns, paths
+from scansion.models.trajectories import label_candidates, labels_to_come, passed_patterns, paths
 from scansion.models.weights import Block, Level, row_offsets
 
 if TYPE_CHECKING:
@@ -36,6 +37,13 @@ Numbers = npt.NDArray[np.int32]
 _MAX_ORDER = 31  # orders of attributes are bits of a uint32
 _FEW = 10  # a label of which so many segments were seen has twice the slack
 _MANY = 10  # neighbouring segments per label, none of which repeats its label, that say it never does
+
+
+class Seen(NamedTuple):
+    """Features of attributes that occur in data: by the part they are read from, and those of spans."""
+
+    tokens: dict[str, Table]
+    spans: Table | None
 
 
 @dataclass(frozen=True)
@@ -254,6 +262,12 @@ class FlatSelection:
 
     def select(self, inputs: Inputs, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> FlatModel:
         """The model of the features that the parameters choose, with weights of 0."""
+        model = self.outline(known, levels, vocabulary)
+        unseen = self.without_example(known, levels)
+        return self.completed(model, known, [self.occurring(model, inputs, known, unseen)])
+
+    def outline(self, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> FlatModel:
+        """The model without features of attributes: what depends on labels alone."""
         (level,) = levels
         n = level.size
         excluded, first, last = self._transitions(level.labels, known)
@@ -270,7 +284,7 @@ class FlatSelection:
         patterns = tuple((y,) for y in range(n)) + longer + never
         columns = np.arange(n, n + len(always), dtype=np.int32)
         blocks = [Block(0, "pattern", True, np.array([0, len(always)]), columns)]
-        model = FlatModel(
+        return FlatModel(
             levels,
             vocabulary,
             blocks,
@@ -280,8 +294,12 @@ class FlatSelection:
             first=first,
             last=last,
         )
+
+    def occurring(self, model: FlatModel, inputs: Inputs, known: Knowledge, unseen: Sequence[int]) -> Seen:
+        """Features of attributes that occur in encoded sequences often enough; unseen: labels without an example."""
+        n, found = model.n_labels, Seen({}, None)
         kept, net = inputs.native, model.automaton._native
-        orders, parts = self._attributes(vocabulary)
+        orders, parts = self._attributes(model.vocabulary)
         numbers, ends = known.level.numbers, known.level.ends
         for k, part in enumerate(PARTS if self.segments else PARTS[:1]):
             bits = np.where(parts >> k & 1, orders, 0).astype(np.uint32)
@@ -289,23 +307,59 @@ class FlatSelection:
             if self.all_possible_states and self.unseen and (bits & 1).any():
                 tables.append(_everywhere(bits & 1, np.arange(n)))
                 bits &= ~np.uint32(1)
-            pairs = [z for z, p in enumerate(patterns[: len(patterns) - len(never)]) if len(p) == 2 and min(p) >= 0]
+            possible = model.patterns[: len(model.patterns) - model.n_forbidden]
+            pairs = [z for z, p in enumerate(possible) if len(p) == 2 and min(p) >= 0]
             if self.all_possible_states and self.unseen and not self.segments and pairs and (bits & 2).any():
                 tables.append(_everywhere(bits & 2, np.array(pairs)))
                 bits &= ~np.uint32(2)
             for least, some in self._by_frequency(bits):
                 tables.append(_core.token_feature_table(kept, net, numbers, ends, k, some, least))
                 _check_ends(part, tables[-1], model)
-            for candidates, cuts in label_candidates(known, part == "inner", n):
+            for candidates, cuts in label_candidates(known, part == "inner", n, unseen):
                 tables.append(_core.token_feature_table(kept, net, candidates, cuts, k, bits & np.uint32(1), -np.inf))
             if tables:
-                blocks.append(Block(0, part, False, *_united(tables, len(patterns))))
-        lengths = known.level.length_counts(n, model.max_length)
-        blocks.append(Block(0, "length", False, *label_lengths(self.length_features, level.labels, lengths)[2]))
+                found.tokens[part] = _united(tables, len(model.patterns))
         if inputs.spans[0] is not None:
-            size, least = len(level.span_vocabulary), self.least(0)
-            table = _core.cell_feature_table(kept, net, numbers, ends, size, least)
-            blocks.append(Block(0, "span", False, *table))
+            size, least = len(model.level.span_vocabulary), self.least(0)
+            found = found._replace(spans=_core.cell_feature_table(kept, net, numbers, ends, size, least))
+        return found
+
+    def occurring_here(self, model: FlatModel, inputs: Inputs, known: Knowledge, unseen: Sequence[int]) -> list[Seen]:
+        """What occurs in one of several shards, for `completed`: once, twice, ... up to `min_freq` times."""
+        most = math.ceil(max(self.min_freq))
+        if most > 0 and (inputs.data.values is not None or inputs.spans[0] is not None):
+            raise ValueError(
+                f"min_freq = {max(self.min_freq):g} counts attributes in several parts of the data: for that they must "
+                "all have the value 1, and be of tokens"
+            )
+        steps = [tuple(min(least, float(times)) for least in self.min_freq) for times in range(1, most + 1)]
+        chosen = (replace(self, min_freq=least) for least in steps or [self.min_freq])
+        return [one.occurring(model, inputs, known, unseen) for one in chosen]
+
+    def without_example(self, known: Knowledge, levels: list[Level]) -> list[int]:
+        """Labels that no token is known to have, and some may."""
+        return labels_to_come(known, levels[0].size)
+
+    def completed(self, model: FlatModel, known: Knowledge, found: Sequence[Seen]) -> FlatModel:
+        """The model with features of attributes, as of one or several shards, and of lengths.
+
+        Of several shards, a feature that occurs in a shard n times is in n of its tables, if not in all of them: it has
+        `min_freq` if and only if so many tables have it.
+        """
+        blocks, width = list(model.blocks), len(model.patterns)
+        needed = np.array(
+            [max(1, math.ceil(self.least(len(p) - 1)) if self.least(len(p) - 1) > 0 else 1) for p in model.patterns]
+        )
+        for part in PARTS:
+            tables = [one.tokens[part] for one in found if part in one.tokens]
+            if tables:
+                blocks.append(Block(0, part, False, *_united(tables, width, needed)))
+        lengths = known.level.length_counts(model.n_labels, model.max_length)
+        wanted = label_lengths(self.length_features, model.level.labels, lengths)[2]
+        blocks.append(Block(0, "length", False, *wanted))
+        spans = [one.spans for one in found if one.spans is not None]
+        if spans:
+            blocks.append(Block(0, "span", False, *_united(spans, width)))
         cache = {"automaton": model.automaton}
         return replace(model, blocks=blocks, weights=np.zeros(0), _cache=cache)
 
@@ -493,11 +547,16 @@ def _everywhere(wanted: npt.NDArray[Any], columns: Ints) -> Table:
     return rows, np.tile(columns.astype(np.int32), int((counts > 0).sum()))
 
 
-def _united(tables: Sequence[Table], width: int) -> Table:
-    """The features of several tables, each once; patterns of a row ascending."""
+def _united(tables: Sequence[Table], width: int, needed: Ints | None = None) -> Table:
+    """The features of several tables, each once; patterns of a row ascending.
+
+    needed (P,): in how many tables a feature of each pattern must be; one unless given.
+    """
     if len(tables) == 1:
         return tables[0]
     n = len(tables[0][0]) - 1
     entries = [np.repeat(np.arange(n), np.diff(rows)) * width + pattern for rows, pattern in tables]
-    found = np.unique(np.concatenate(entries))
+    found, count = np.unique(np.concatenate(entries), return_counts=True)
+    if needed is not None:
+        found = found[count >= needed[found % width]]
     return row_offsets(found // width, n), (found % width).astype(np.int32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,10 @@ __all__ = ["NestedSelection", "by_level"]
 
 ATTRIBUTE_PARTS = (*PERSISTENCE, *CLIQUES)
 AUTO, FREE = "auto", "free"
+
+
+class Seen(dict[tuple[int, str], tuple[Ints, Floats]]):
+    """Level and part -> features of attributes that occur there: attribute * columns + column, and summed values."""
 
 
 @dataclass(frozen=True)
@@ -163,12 +167,40 @@ class NestedSelection:
 
     def select(self, inputs: Inputs, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> NestedModel:
         """The model of the features that the parameters choose, with weights of 0."""
+        model = self.outline(known, levels, vocabulary)
+        return self.completed(model, known, self.occurring_here(model, inputs, known, ()))
+
+    def outline(self, known: Knowledge, levels: list[Level], vocabulary: Vocabulary) -> NestedModel:
+        """The model without features: what depends on labels alone."""
         seen = Occurrences(known, [level.size for level in levels])
         everything = bool(known.complete.all())
         children = [self._children(k, levels, seen, everything) for k in range(len(levels))]
         model = NestedModel(levels, vocabulary, children=children)
         model.possible = [self._possible(k, model, seen) for k in range(len(levels))]
-        model.blocks = [block for k in range(len(levels)) for block in self._blocks(k, model, seen, inputs)]
+        return model
+
+    def without_example(self, known: Knowledge, levels: list[Level]) -> list[int]:
+        """Labels whose features are not those that occur: none."""
+        return []
+
+    def occurring_here(self, model: NestedModel, inputs: Inputs, known: Knowledge, unseen: Sequence[int]) -> list[Seen]:
+        """Features of attributes that occur in a shard, for `completed`: entries, ascending, and summed values."""
+        seen, found = Occurrences(known, [level.size for level in model.levels]), Seen()
+        for k, level in enumerate(model.levels):
+            bits = self._parts_of(k, model)
+            for number, part in enumerate(ATTRIBUTE_PARTS):
+                if (bits >> number & 1).any() and not self._everything:
+                    width = int(np.prod(model.shape(k, part)))
+                    found[k, part] = _summed(*token_entries(inputs.data, *seen.of(k, part), width))
+            if inputs.spans[k] is not None:
+                found[k, "span"] = _summed(*span_entries(level, k, seen, inputs))
+        return [found]
+
+    def completed(self, model: NestedModel, known: Knowledge, found: Sequence[Seen]) -> NestedModel:
+        """The model with the features that occur in one or several shards."""
+        seen = Occurrences(known, [level.size for level in model.levels])
+        kept = {key: self._often([one[key] for one in found]) for key in found[0]}
+        model.blocks = [block for k in range(len(model.levels)) for block in self._blocks(k, model, seen, kept)]
         model.weights = np.zeros(model.n_weights)
         return model
 
@@ -217,23 +249,29 @@ class NestedSelection:
         size = model.levels[k].size
         return bool((column // size % size == column % size).any())
 
-    def _blocks(self, k: int, model: NestedModel, seen: Occurrences, inputs: Inputs) -> list[Block]:
-        level = model.levels[k]
+    @property
+    def _everything(self) -> bool:
+        """Whether all features of attributes are there, seen or not."""
+        return self.all_possible_states and self.min_freq <= 0
+
+    def _parts_of(self, k: int, model: NestedModel) -> Any:
+        """(A,) parts of level k that every attribute is read from, as bits."""
         names = model.vocabulary.names() if self.attribute_parts[k] else [""] * len(model.vocabulary)
-        bits = by_prefix(names, self.attribute_parts[k], 1 << ATTRIBUTE_PARTS.index("inside"))
+        return by_prefix(names, self.attribute_parts[k], 1 << ATTRIBUTE_PARTS.index("inside"))
+
+    def _blocks(self, k: int, model: NestedModel, seen: Occurrences, kept: dict[tuple[int, str], Ints]) -> list[Block]:
+        level, bits = model.levels[k], self._parts_of(k, model)
         result: list[Block] = []
         for number, part in enumerate(ATTRIBUTE_PARTS):
             chosen = (bits >> number & 1).astype(np.bool_)
             if part in CLIQUES:
                 result.append(_block(model, k, part, True, self._always(k, part, model, seen)))
             if chosen.any():
-                found = self._attributes(k, part, chosen, model, seen, inputs)
-                result.append(_block(model, k, part, False, found))
+                result.append(_block(model, k, part, False, self._attributes(k, part, chosen, model, kept)))
         if len(level.basis_names):
             result.append(_block(model, k, "length", False, np.arange(len(level.basis_names) * level.size)))
-        if inputs.spans[k] is not None:
-            found = self._seen(*span_entries(level, k, seen, inputs))
-            result.append(_block(model, k, "span", False, found))
+        if (k, "span") in kept:
+            result.append(_block(model, k, "span", False, kept[k, "span"]))
         return result
 
     def _always(self, k: int, part: str, model: NestedModel, seen: Occurrences) -> Ints:
@@ -245,21 +283,26 @@ class NestedSelection:
         return np.flatnonzero(possible).astype(np.int64)
 
     def _attributes(
-        self, k: int, part: str, chosen: Bools, model: NestedModel, seen: Occurrences, inputs: Inputs
+        self, k: int, part: str, chosen: Bools, model: NestedModel, kept: dict[tuple[int, str], Ints]
     ) -> Ints:
         """The entries of token attributes that are seen with known labels, or all of those that were chosen."""
         width = int(np.prod(model.shape(k, part)))
-        if self.all_possible_states and self.min_freq <= 0:
+        if self._everything:
             columns = np.flatnonzero(model.possible[k][part].ravel()) if part in CLIQUES else np.arange(width)
             return (np.flatnonzero(chosen)[:, None] * width + columns).ravel().astype(np.int64)
-        index = self._seen(*token_entries(inputs.data, *seen.of(k, part), width))
+        index = kept[k, part]
         return index[chosen[index // width]]
 
-    def _seen(self, entry: Ints, value: Floats) -> Ints:
-        """Entries (attribute, column) that occur, with a summed value that is large enough; ascending."""
-        index, number = np.unique(entry, return_inverse=True)
-        sums = np.bincount(number.ravel(), value, minlength=len(index))
+    def _often(self, found: list[tuple[Ints, Floats]]) -> Ints:
+        """Entries (attribute, column) whose summed value over the shards is large enough; ascending."""
+        index, sums = found[0] if len(found) == 1 else _summed(*map(np.concatenate, zip(*found, strict=True)))
         return index[sums >= self.least]
+
+
+def _summed(entry: Ints, value: Floats) -> tuple[Ints, Floats]:
+    """The distinct entries, ascending, and the sums of their values."""
+    index, number = np.unique(entry, return_inverse=True)
+    return index, np.bincount(number.ravel(), value, minlength=len(index)).astype(np.float64)
 
 
 def _block(model: NestedModel, level: int, part: str, always: bool, index: Ints) -> Block:

@@ -8,7 +8,7 @@ label patterns that the trajectory can pass through.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,15 @@ from scansion.lattice.patterns import Pattern
 if TYPE_CHECKING:
     from scansion.training.objective import NativeObjective
 
-__all__ = ["check_possible", "evenly_aligned", "label_candidates", "passed_patterns", "paths", "unseen_labels"]
+__all__ = [
+    "check_possible",
+    "evenly_aligned",
+    "label_candidates",
+    "labels_to_come",
+    "passed_patterns",
+    "paths",
+    "unseen_labels",
+]
 
 
 def _rows(known: Knowledge) -> Iterator[tuple[int, list[int]]]:
@@ -64,7 +72,7 @@ def unseen_labels(known: Knowledge, n_labels: int) -> list[int]:
     return unseen
 
 
-def _to_come(known: Knowledge, n_labels: int) -> list[int]:
+def labels_to_come(known: Knowledge, n_labels: int) -> list[int]:
     """Those of them that something unknown may turn out to be."""
     return [] if known.complete.all() else unseen_labels(known, n_labels)
 
@@ -75,11 +83,11 @@ def paths(known: Knowledge) -> list[list[int]]:
 
 
 def label_candidates(
-    known: Knowledge, whole: bool, n_labels: int
+    known: Knowledge, whole: bool, n_labels: int, unseen: Iterable[int]
 ) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.int8] | None]]:
     """Labels (N,) that tokens of sequences with a trajectory may have, one for each token at a time; -1 elsewhere.
 
-    And those without an example, where a token may have them.
+    And those without an example in all of the data (`unseen`), where a token may have them.
     With boundaries, for segments: every token is a segment, or (whole) every sequence is.
     """
     offsets = known.offsets
@@ -95,7 +103,7 @@ def label_candidates(
                 labels[offsets[b] : offsets[b + 1]] = members[k]
         yield labels, ends
     mask = known.level.mask(n_labels)
-    for y in _to_come(known, n_labels):
+    for y in unseen:
         may = known.level.numbers < 0 if mask is None else mask[:, y] & (known.level.numbers < 0)
         yield np.where(may, y, -1).astype(np.int32), ends
 
@@ -107,7 +115,7 @@ def passed_patterns(known: Knowledge, order: int, n_labels: int) -> set[Pattern]
     """
     merge = known.level.ends is None
     found: set[Pattern] = set()
-    for y in _to_come(known, n_labels) if order else []:
+    for y in labels_to_come(known, n_labels) if order else []:
         found |= {pair for other in range(n_labels) for pair in ((y, other), (other, y))}
     for _, trajectory in _rows(known):
         level: set[Pattern] = {(i,) for i in range(len(trajectory))}

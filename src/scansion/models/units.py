@@ -8,17 +8,18 @@ features the penalty stays, and the optimiser alone works with values of mean sq
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from scansion._checks import Bools, Floats
+from scansion._checks import Bools, Floats, Ints
 from scansion.data import Dataset
 from scansion.models.inputs import INTERCEPT, Inputs
 from scansion.models.weights import Block, Model, find
 from scansion.training.coordinates import Coordinates, Shift
 
-__all__ = ["Units", "numeric", "units"]
+__all__ = ["Moments", "Units", "moments", "numeric", "units"]
 
 
 class Units(NamedTuple):
@@ -36,17 +37,61 @@ def numeric(data: Dataset) -> Bools:
     return found
 
 
-def units(model: Model, inputs: Inputs) -> Units:
-    """The units of a model's features in encoded sequences."""
+@dataclass
+class Moments:
+    """What units follow from; of several shards of the data, the sums.
+
+    Attributes
+    ----------
+    tokens : int
+    counts, sums, squares : (A,)
+        How many entries an attribute has, the sum of their values and of their squares.
+    spans : dict level -> (counts, squares)
+        Likewise, of attributes of spans.
+    columns : int64 (n,), or None
+        Attributes that are standardised, ascending.
+    """
+
+    tokens: int
+    counts: Floats
+    sums: Floats
+    squares: Floats
+    spans: dict[int, tuple[Floats, Floats]]
+    columns: Ints | None
+
+    def __add__(self, other: Moments) -> Moments:
+        spans = {k: (n + other.spans[k][0], squares + other.spans[k][1]) for k, (n, squares) in self.spans.items()}
+        both = self.counts + other.counts, self.sums + other.sums, self.squares + other.squares
+        return Moments(self.tokens + other.tokens, *both, spans, self.columns)
+
+
+def moments(model: Model, inputs: Inputs) -> Moments:
+    """The moments of a model's attributes in encoded sequences."""
     data, n = inputs.data, len(model.vocabulary)
     values = np.ones(len(data.ids)) if data.values is None else data.values
-    size = _root_mean_square(np.bincount(data.ids, values**2, n), np.bincount(data.ids, minlength=n))
+    spans = {}
+    for k, (level, found) in enumerate(zip(model.levels, inputs.spans, strict=True)):
+        if found is not None:
+            rows = len(level.span_vocabulary)
+            spans[k] = _sums(found.ids, None, rows), _sums(found.ids, found.values**2, rows)
+    counts, sums, squares = (_sums(data.ids, what, n) for what in (None, values, values**2))
+    return Moments(data.n_tokens, counts, sums, squares, spans, inputs.columns)
+
+
+def _sums(ids: Any, values: Any, n: int) -> Floats:
+    """(n,) summed values of each number; None: how often it comes."""
+    return np.bincount(ids, values, n).astype(np.float64)
+
+
+def units(model: Model, seen: Moments) -> Units:
+    """The units of a model's features in data of these moments."""
+    n, columns = len(model.vocabulary), seen.columns
+    size = _root_mean_square(seen.squares, seen.counts)
     mean, spread = np.zeros(n), size
-    columns = inputs.columns
     if columns is not None:
         chosen = columns[: np.searchsorted(columns, n)]
-        mean[chosen] = np.bincount(data.ids, values, n)[chosen] / data.n_tokens
-        square = np.bincount(data.ids, values**2, n)[chosen] / data.n_tokens
+        mean[chosen] = seen.sums[chosen] / seen.tokens
+        square = seen.squares[chosen] / seen.tokens
         deviation = np.sqrt(np.maximum(square - mean[chosen] ** 2, 0.0))
         steady = deviation <= 1e-7 * np.sqrt(square)  # a constant: there is nothing to standardise
         mean[chosen[steady]] = 0.0
@@ -63,12 +108,9 @@ def units(model: Model, inputs: Inputs) -> Units:
                 shifts.append(_shift(model, block, where, mean))
         elif block.part == "length":
             scale[where] = 1.0 / _lengths(model, block)[block.row]
-        elif inputs.spans[block.level] is not None:
-            spans = inputs.spans[block.level]
-            assert spans is not None
-            rows = model.n_rows(block)
-            total = np.bincount(spans.ids, spans.values**2, rows), np.bincount(spans.ids, minlength=rows)
-            scale[where] = 1.0 / _root_mean_square(*total)[block.row]
+        elif block.level in seen.spans:
+            count, squares = seen.spans[block.level]
+            scale[where] = 1.0 / _root_mean_square(squares, count)[block.row]
     shift = Shift(*map(np.concatenate, zip(*shifts, strict=True))) if shifts else None
     coordinates = Coordinates(scale, shift)
     return Units(None if coordinates.plain else coordinates, factor if columns is not None else None)
