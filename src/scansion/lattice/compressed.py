@@ -241,9 +241,12 @@ class Compressed:
         if isinstance(trajectory, (str, bytes)) or not isinstance(trajectory, Iterable):
             raise ValueError(f"{name} must be a sequence of labels, got {trajectory!r}")
         given = list(trajectory)
-        labels = checks.integers(
-            name, np.array(given, np.int64 if not given else None), len(given), 0, self.n_labels - 1
-        )
+        if any(
+            np.ndim(label) if isinstance(label, np.ndarray) else isinstance(label, (list, tuple)) for label in given
+        ):
+            raise ValueError(f"{name} must be a sequence of labels, got {trajectory!r}")
+        array = np.array(given, np.int64 if not given else None)
+        labels = checks.integers(name, array, len(given), 0, self.n_labels - 1)
         if self._merge:
             check_neighbours(name, labels.tolist())
         return tuple(labels.tolist())
