@@ -264,3 +264,11 @@ def test_threads_that_cannot_start_are_done_without(room):
     found = subprocess.run([sys.executable, "-c", LIMITED, str(room)], capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr
     assert found.stdout.strip() in ("done", "memory")
+
+
+def test_orders_beyond_the_longest_sequence_cost_nothing():
+    x, y = [[["a"], ["b"], ["a"]]], [["A", "B", "A"]]
+    far = sc.CRF(order=10**9, max_iterations=3).fit(x, y)
+    assert far.model_.patterns == sc.CRF(order=2, max_iterations=3).fit(x, y).model_.patterns
+    assert sc.CRF(order=10**9, max_iterations=3).fit(x, [sc.Trajectory(["A", "B"])]).predict(x)
+    assert sc.SemiCRF(order=10**9, max_iterations=3).fit(x, y).predict(x)

@@ -188,7 +188,7 @@ class NestedModel(Model):
                     f"{labels[0]!r} and {labels[1]!r} cannot come to differ. Label a few tokens, or start from a model "
                     "that tells them apart (warm_start)",
                     UserWarning,
-                    stacklevel=5,
+                    stacklevel=4,
                 )
 
     def check_known(self, objective: Any, known: Knowledge) -> None:

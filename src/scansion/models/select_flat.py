@@ -458,6 +458,8 @@ def seen_patterns(known: Knowledge, order: int, least: Callable[[int], float]) -
         whole = stretch[:last] == stretch[len(stretch) - last :]
         longer = code[:last] * n_labels + label[len(label) - last :]
         distinct, number, counts = np.unique(longer[whole], return_inverse=True, return_counts=True)
+        if not len(distinct):  # nor are there longer ones
+            break
         names = [(*names[k // n_labels], k % n_labels) for k in distinct.tolist()]
         found.extend(name for name, count in zip(names, counts.tolist(), strict=True) if count >= least(size - 1))
         code = np.zeros(last, np.int64)

@@ -114,6 +114,7 @@ def passed_patterns(known: Knowledge, order: int, n_labels: int) -> set[Pattern]
     And the pairs of labels without an example with all others.
     """
     merge = known.level.ends is None
+    order = min(order, int(np.diff(known.offsets).max(initial=0)))  # no pattern is longer than a sequence
     found: set[Pattern] = set()
     for y in labels_to_come(known, n_labels) if order else []:
         found |= {pair for other in range(n_labels) for pair in ((y, other), (other, y))}
