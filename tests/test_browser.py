@@ -332,7 +332,10 @@ def test_names_of_narrow_segments_are_clipped(visit, width):
     ]
     entry = Sequence([f"w{t}" for t in range(16)], [segments])
     v = visit(sequence_page([entry]), viewport={"width": width, "height": 800})
-    v.page.wait_for_function("document.querySelector('.bar.first').style.getPropertyValue('--room') !== ''")
+    for _ in range(100):  # the page's policy leaves no way to wait for an expression
+        if v.page.evaluate("document.querySelector('.bar.first').style.getPropertyValue('--room') !== ''"):
+            break
+        v.page.wait_for_timeout(50)
     assert v.page.evaluate(ROOM) == 0
     v.seen(f"narrow-{width}")
 
