@@ -259,6 +259,7 @@ except MemoryError:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer itself needs the memory")
 @pytest.mark.parametrize("room", [0, 1 << 20, 10 << 20, 100 << 20])
 def test_threads_that_cannot_start_are_done_without(room):
     found = subprocess.run([sys.executable, "-c", LIMITED, str(room)], capture_output=True, text=True, timeout=120)

@@ -266,7 +266,7 @@ def _serve(pipe: Connection) -> None:
     while True:
         try:
             kind, key, *rest = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionError):
             return
         if kind == "set":
             values[key] = rest[0]
