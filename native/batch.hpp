@@ -102,8 +102,8 @@ Configurations best(const Batch& batch, int64_t threads) {
 template <class Batch>
 Configurations kbest(const Batch& batch, int64_t k, int64_t threads) {
   return gather_configurations(batch, threads, true, [&](int64_t i, Workspace& work, std::vector<Configuration>& out) {
-    if (!batch.template with_graph<Table::kBest>(i, work,
-                                                 [&](auto& graph) { return best_configurations(graph, k, out); }))
+    if (!batch.template with_graph<Table::kBests>(i, work,
+                                                  [&](auto& graph) { return best_configurations(graph, k, out); }))
       out.clear();
   });
 }

@@ -149,10 +149,10 @@ class ExactSegments {
     out.clear();
     int64_t last = v;
     size_t first = 0;  // ways of one length come in the order of ranks
-    each_way(v, p, [&](int64_t u, int64_t k, int64_t i, const Exact& total) {
+    each_way(v, p, [&](int64_t u, int32_t source, int64_t k, int64_t, const Exact& total) {
       if (u != last) sort(out, first);
       last = u;
-      out.push_back({u, net_.arc_source[i], net_.key_label[k], total});
+      out.push_back({u, source, net_.key_label[k], total});
     });
     sort(out, first);
   }
@@ -167,7 +167,7 @@ class ExactSegments {
     sort(out, first);
   }
 
-  // use(u, key, arc, total) for every possible way into (v, p); after prepare(v)
+  // use(u, source, key, arc, total) for every possible way into (v, p); after prepare(v)
   template <class Use>
   void each_way(int64_t v, int64_t p, const Use& use) const {
     for (int64_t d = 1; d <= view_.max_length && d <= v; ++d) {
@@ -178,9 +178,11 @@ class ExactSegments {
         const Exact& score = row[keyed_ ? k : net_.key_extent[k]];
         if (!score.possible()) continue;
         for (int64_t i = net_.key_arcs[k]; i < net_.key_arcs[k + 1]; ++i) {
-          const Exact& before = a[net_.arc_source[i]];
           const Exact& start = starts_[d - 1][net_.arc_start[i]];
-          if (before.possible() && start.possible()) use(v - d, k, i, before + start + score);
+          if (!start.possible()) continue;
+          const int32_t* range = net_.node_range + 2 * net_.arc_source[i];
+          for (int32_t source = range[0]; source < range[1]; ++source)
+            if (a[source].possible()) use(v - d, source, k, i, a[source] + start + score);
         }
       }
     }
@@ -351,8 +353,8 @@ inline void exact_segment_posteriors(const SegmentView& view, const TopologyView
       if (here == 0.0) continue;
       ways.clear();
       arcs.clear();
-      graph.each_way(v, p, [&](int64_t u, int64_t k, int64_t i, const Exact& total) {
-        ways.push_back({u, net.arc_source[i], net.key_label[k], total});
+      graph.each_way(v, p, [&](int64_t u, int32_t source, int64_t k, int64_t i, const Exact& total) {
+        ways.push_back({u, source, net.key_label[k], total});
         arcs.push_back({k, i});
       });
       weigh(ways, weight);

@@ -43,6 +43,10 @@ struct FlatModelView {
   const int64_t* basis_support = nullptr;  // (rows, 2) lengths - 1 from the first up to which a function is not 0
 
   bool timed() const { return lengths.rows || limits || shortest; }
+  // all scores of a token's features are one row of single labels
+  bool single_labels() const {
+    return columns == labels && !varying_starts && !parts[kInside].rows && !parts[kEnd].rows && !parts[kInner].rows;
+  }
 };
 
 // What is known of the sequences' labels; see scansion.data.Targets.
@@ -153,8 +157,6 @@ class FlatArrays {
 
   bool uses(Part part) const { return m_.parts[part].rows != nullptr; }
   bool needs_inside() const { return !m_.dense && (m_.max_length > 1 || uses(kInside) || uses(kInner)); }
-  // scores of a token's features are one row of single labels
-  bool single_labels() const { return m_.dense && !m_.varying_starts; }
   int64_t pair_rows() const { return m_.varying_starts ? std::max<int64_t>(0, length_ - 1) : 1; }
   int64_t start_rows() const { return m_.varying_starts ? length_ : 1; }
 
@@ -264,7 +266,7 @@ class FlatExpectations : public FlatArrays {
   void add_to(const WeightVector& out, double factor, const SplitFeatures* split) {
     const AddExpectation add{out.plain, factor};
     const auto skip = [this](int64_t t) { return nothing(t); };
-    if (single_labels())
+    if (m_.single_labels())
       add_token_expectations(m_.parts[kStart], data_, split, first_, length_, factor, start, m_.labels, m_.labels, skip,
                              out, row_);
     else
@@ -277,7 +279,7 @@ class FlatExpectations : public FlatArrays {
   void each(const Add& add) {
     const Each<Add> use{add};
     const auto skip = [this](int64_t t) { return nothing(t); };
-    if (single_labels())
+    if (m_.single_labels())
       each_token_feature(m_.parts[kStart], data_.token_offsets, data_.ids, data_.values, first_, length_, start,
                          m_.labels, skip, use);
     else
@@ -338,7 +340,7 @@ class FlatScores : public FlatArrays {
           start[t * m_.columns + z] += w.scale * w.plain[m_.bias[z]];
     }
     const AddWeight add{w.plain, w.scale};
-    if (single_labels())
+    if (m_.single_labels())
       add_token_scores(m_.parts[kStart], data_, split, first_, length_, w, start, m_.labels, m_.labels);
     else
       each_token_cell(add);
@@ -435,8 +437,7 @@ class FlatScores : public FlatArrays {
       return path;
     }
     const SegmentView view = segment_view(known ? known->runs : nullptr, known ? known->may_end : nullptr);
-    on_segments(view, m_.topology->view(), work_, ranks_, Table::kBest,
-                [&](auto& graph) { return best_path(graph, path); });
+    on_segments(view, m_.topology->view(), work_, Table::kBest, [&](auto& graph) { return best_path(graph, path); });
     return path;
   }
 
@@ -457,7 +458,7 @@ class FlatScores : public FlatArrays {
 
   Workspace work_;
   std::vector<double> outer_;
-  std::vector<int32_t> ranks_, labels_;
+  std::vector<int32_t> labels_;
 };
 
 // ---- all sequences ----

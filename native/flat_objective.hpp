@@ -42,7 +42,7 @@ class FlatProblem {
 
   // made when first wanted
   const SplitFeatures* split() const {
-    if (!split_ && model.dense && !model.varying_starts && model.parts[kStart].rows && SplitFeatures::serves(data))
+    if (!split_ && model.single_labels() && model.parts[kStart].rows && SplitFeatures::serves(data))
       split_ = std::make_unique<SplitFeatures>(model.parts[kStart], model.labels, data);
     return split_.get();
   }

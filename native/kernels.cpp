@@ -8,6 +8,7 @@
 #include "rows.hpp"
 #include "segment.hpp"
 #include "segment_additive.hpp"
+#include "segment_lanes.hpp"
 #include "segment_log.hpp"
 #include "sum_difference.hpp"
 
@@ -86,18 +87,6 @@ Filled segment_table(const SegmentView& view, const TopologyView& net, double* b
   segment_prepare(view, net, block, work);
   Scale log_z;
   return segment_log_forward(view, net, work, log_z);
-}
-
-bool segment_end_rows(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v) {
-  const RowSweep sweep{view, net, work};
-  row_zero(work.inside_c, work.Cp);
-  for (int64_t d = 1; d <= view.max_length && d <= v; ++d) {
-    const int64_t u = v - d;
-    if (work.inside_x) row_add(work.inside_c, work.inside_x + u * work.Cp, work.Cp);
-    work.row_top[d - 1] = kMinusInfinity;
-    if (work.alive[u]) sweep.compute(u, d, work.inside_c, false);
-  }
-  return sweep.by_key(v);
 }
 
 void sum_difference_forward(const SumDifferenceView& view, SumDifferenceWork& work) {
@@ -179,6 +168,8 @@ constexpr Kernels table = {
     segment_prepare,
     segment_table,
     segment_end_rows,
+    best_lanes_workspace,
+    fill_best_lanes,
     nested_forward,
     nested_backward,
     sum_difference_forward,
@@ -189,6 +180,7 @@ constexpr Kernels table = {
     add_to_rows,
     mix_rows,
     add_scaled,
+    max_plus,
     array_max,
     dot,
     subtract,

@@ -31,6 +31,9 @@ struct Kernels {
   Filled (*segment_table)(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work);
   // scores of all segments that end at v into work.rows; returns whether rows go by key, not by extent class
   bool (*segment_end_rows)(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v);
+  // best scores of as many chains as a vector has lanes, and the doubles of scratch that takes
+  int64_t (*best_lanes_workspace)(const TopologyView& net);
+  void (*fill_best_lanes)(const TopologyView& net, BestLane* lanes, double* scratch);
   // one run of a nested lattice: before, after and ends; rest, ahead and expectations; false: use log space
   bool (*nested_forward)(const NestedRun& run);
   bool (*nested_backward)(const NestedRun& run);
@@ -49,6 +52,8 @@ struct Kernels {
   void (*mix_rows)(const double* table, int64_t stride, const double* weight, int64_t n, double* out);
   // out (n,) += factor * x
   void (*add_scaled)(double* out, const double* x, double factor, int64_t n);
+  // h (n,) = the greater of h and g + (row + offset)
+  void (*max_plus)(const double* g, const double* row, double offset, int64_t n, double* h);
   double (*most)(const double* x, int64_t n);  // the greatest, -inf of none
   double (*dot)(const double* a, const double* b, int64_t n);
   void (*subtract)(const double* a, const double* b, int64_t n, double* out);  // out (n,) = a - b

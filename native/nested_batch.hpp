@@ -103,7 +103,7 @@ class NestedBatch {
 
   template <Table table, class Use>
   bool with_graph(int64_t i, Workspace&, const Use& use) const {
-    if constexpr (table == Table::kBest)
+    if constexpr (of_best(table))
       return on_nested<Highest>(*model_, view(i), levels(), use);
     else
       return on_nested<LogSum>(*model_, view(i), levels(), use);

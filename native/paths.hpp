@@ -128,26 +128,29 @@ class SegmentGraph {
   void prepare(int64_t v) { keyed_ = kernels_.segment_end_rows(view_, net_, work_, v); }
   void incoming(int64_t v, int64_t p, std::vector<Way>& out) const {
     out.clear();
-    const Scale& reference = work_.a_scale[v];
-    for (int64_t d = 1; d <= view_.max_length && d <= v; ++d) {
-      if (!(work_.row_top[d - 1] > kMinusInfinity)) continue;
-      const int64_t u = v - d;
-      const double* row = work_.rows + (d - 1) * work_.row_stride;
-      const double* a = work_.a + u * work_.Sp;
-      const double* start = work_.start_w + (work_.start_rows == 1 ? 0 : u) * work_.Qp;
-      const Scale& scale = work_.a_scale[u];
-      const double offset = (scale.hi - reference.hi) + (scale.lo - reference.lo);
-      const size_t first = out.size();
-      for (int64_t k = net_.state_keys[p]; k < net_.state_keys[p + 1]; ++k) {
-        const double score = row[keyed_ ? k : net_.key_extent[k]] + offset;
-        if (!(score > kMinusInfinity)) continue;
-        for (int64_t i = net_.key_arcs[k]; i < net_.key_arcs[k + 1]; ++i) {
-          const double total = a[net_.arc_source[i]] + start[net_.arc_start[i]] + score;
-          if (total > kMinusInfinity) out.push_back({u, net_.arc_source[i], net_.key_label[k], total});
-        }
-      }
+    size_t first = 0;  // ways of one length come in the order of ranks
+    const auto sort_ways = [&] {
       if (ranks_) sort(out.begin() + first, out.end());
-    }
+      first = out.size();
+    };
+    int64_t last = v;
+    each_way(v, p, [&](const Way& way) {
+      if (way.from != last) sort_ways();
+      last = way.from;
+      if (way.total > kMinusInfinity) out.push_back(way);
+    });
+    sort_ways();
+  }
+  // appends the ways into (v, p) that are as good as the best one
+  void best_incoming(int64_t v, int64_t p, std::vector<Way>& out) const {
+    const size_t first = out.size();
+    double best = kMinusInfinity;
+    each_way(v, p, [&](const Way& way) {
+      if (way.total < best || !(way.total > kMinusInfinity)) return;
+      if (way.total > best) out.resize(first);
+      best = way.total;
+      out.push_back(way);
+    });
   }
   void finals(std::vector<Way>& out) const {
     out.clear();
@@ -159,6 +162,29 @@ class SegmentGraph {
   }
 
  private:
+  // use(way) for every way into (v, p), shorter segments first; after prepare(v)
+  template <class Use>
+  void each_way(int64_t v, int64_t p, const Use& use) const {
+    const Scale& reference = work_.a_scale[v];
+    for (int64_t d = 1; d <= view_.max_length && d <= v; ++d) {
+      if (!(work_.row_top[d - 1] > kMinusInfinity)) continue;
+      const int64_t u = v - d;
+      const double* row = work_.rows + (d - 1) * work_.row_stride;
+      const double* a = work_.a + u * work_.Sp;
+      const double* start = work_.start_w + (work_.start_rows == 1 ? 0 : u) * work_.Qp;
+      const Scale& scale = work_.a_scale[u];
+      const double offset = (scale.hi - reference.hi) + (scale.lo - reference.lo);
+      for (int64_t k = net_.state_keys[p]; k < net_.state_keys[p + 1]; ++k) {
+        const double score = row[keyed_ ? k : net_.key_extent[k]] + offset;
+        if (!(score > kMinusInfinity)) continue;
+        for (int64_t i = net_.key_arcs[k]; i < net_.key_arcs[k + 1]; ++i) {
+          const int32_t* range = net_.node_range + 2 * net_.arc_source[i];
+          for (int32_t q = range[0]; q < range[1]; ++q)
+            use({u, q, net_.key_label[k], a[q] + start[net_.arc_start[i]] + score});
+        }
+      }
+    }
+  }
   template <class Iterator>
   void sort(Iterator begin, Iterator end) const {
     std::sort(begin, end, [this](const Way& a, const Way& b) {
@@ -224,6 +250,41 @@ bool walk(Graph& graph, const Choose& choose, Path& path) {
 template <class Graph>
 bool best_path(Graph& graph, Path& path) {
   return walk(graph, best_way<typename Graph::Number>, path);
+}
+
+// The same on a table without ranks: goes back along all best paths that are alike so far, and keeps to those that the
+// tie rule prefers.
+inline bool best_path(SegmentGraph& graph, Path& path) {
+  path.clear();
+  if (graph.length() == 0) return true;
+  std::vector<Way> ways;
+  graph.finals(ways);
+  const Way* best = best_way(ways);
+  if (!best) return false;
+  const double top = best->total;
+  ways.erase(std::remove_if(ways.begin(), ways.end(), [&](const Way& way) { return way.total < top; }), ways.end());
+  std::vector<int32_t> states;
+  for (int64_t v = graph.length();;) {
+    // the shortest segment, then the smallest label before it
+    const auto ahead = [&](const Way& a, const Way& b) {
+      return a.from != b.from ? a.from > b.from : graph.label(a.source) < graph.label(b.source);
+    };
+    const Way first = *std::min_element(ways.begin(), ways.end(), ahead);
+    if (first.label >= 0) path.push_back({first.from, v, first.label});
+    v = first.from;
+    states.clear();
+    for (const Way& way : ways)
+      if (!ahead(first, way)) states.push_back(way.source);
+    for (const int32_t p : states)
+      if (graph.doubtful(v, p)) return path.clear(), false;
+    if (v == 0) break;
+    graph.prepare(v);
+    ways.clear();
+    for (const int32_t p : states) graph.best_incoming(v, p, ways);
+    if (ways.empty()) return path.clear(), false;
+  }
+  std::reverse(path.begin(), path.end());
+  return true;
 }
 
 // A random path drawn from the distribution, from a table of forward sums. uniform: one number in [0, 1) for each

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "numeric.hpp"
 #include "rules.hpp"
 #include "views.hpp"
 
@@ -384,20 +385,27 @@ class Topology {
                                     : a.source < b.source;
     });
     state_keys_.assign(S + 1, 0);
-    for (size_t j = 0; j < arcs.size(); ++j) {
+    Ranges ranges(S, node_parts_, node_range_);
+    for (size_t j = 0, stop; j < arcs.size(); j = stop) {
       const Arc& a = arcs[j];
       if (j == 0 || a.target != arcs[j - 1].target || a.extent != arcs[j - 1].extent) {
-        key_arcs_.push_back(static_cast<int64_t>(j));
+        key_arcs_.push_back(static_cast<int64_t>(arc_source_.size()));
         key_target_.push_back(a.target);
         key_extent_.push_back(a.extent);
         key_label_.push_back(a.label);
         key_end_.push_back(end_of(a.target));
         ++state_keys_[a.target + 1];
       }
-      arc_source_.push_back(a.source);
-      arc_start_.push_back(a.start);
+      // as many arcs as neighbouring states have of this kind
+      const auto alike = [&](const Arc& b, size_t after) {
+        return b.target == a.target && b.extent == a.extent && b.start == a.start &&
+               b.source == a.source + static_cast<int32_t>(after);
+      };
+      for (stop = j + 1; stop < arcs.size() && alike(arcs[stop], stop - j);) ++stop;
+      ranges.cover(a.source, a.source + static_cast<int32_t>(stop - j), arc_source_);
+      arc_start_.resize(arc_source_.size(), a.start);
     }
-    key_arcs_.push_back(static_cast<int64_t>(arcs.size()));
+    key_arcs_.push_back(static_cast<int64_t>(arc_source_.size()));
     std::partial_sum(state_keys_.begin(), state_keys_.end(), state_keys_.begin());
 
     view_.states = S;
@@ -415,6 +423,9 @@ class Topology {
     view_.key_arcs = key_arcs_.data();
     view_.arc_source = arc_source_.data();
     view_.arc_start = arc_start_.data();
+    view_.nodes = static_cast<int64_t>(node_parts_.size() / 2);
+    view_.node_parts = node_parts_.data();
+    view_.node_range = node_range_.data();
     view_.key_target = key_target_.data();
     view_.key_extent = key_extent_.data();
     view_.key_label = key_label_.data();
@@ -473,6 +484,41 @@ class Topology {
     std::unordered_map<int64_t, int32_t> number_;
   };
 
+  // Nodes of arcs: states, and blocks of 2, 4, 8 and so on neighbouring ones, made when first wanted.
+  class Ranges {
+   public:
+    Ranges(int64_t states, std::vector<int32_t>& parts, std::vector<int32_t>& range) : parts_(parts), range_(range) {
+      for (int32_t p = 0; p < padded4(states); ++p) add(p, p, p, p < states ? p + 1 : p);
+    }
+    // appends the nodes that make up the states first..stop-1, in order
+    void cover(int32_t first, int32_t stop, std::vector<int32_t>& out) {
+      while (first < stop) {
+        int32_t size = 1;
+        while (first % (2 * size) == 0 && first + 2 * size <= stop) size *= 2;
+        out.push_back(block(first, size));
+        first += size;
+      }
+    }
+
+   private:
+    int32_t add(int32_t left, int32_t right, int32_t first, int32_t stop) {
+      parts_.insert(parts_.end(), {left, right});
+      range_.insert(range_.end(), {first, stop});
+      return static_cast<int32_t>(parts_.size() / 2) - 1;
+    }
+    int32_t block(int32_t first, int32_t size) {
+      if (size == 1) return first;
+      const int64_t key = int64_t{first} << 32 | size;
+      const auto found = made_.find(key);
+      if (found != made_.end()) return found->second;
+      const int32_t left = block(first, size / 2), right = block(first + size / 2, size / 2);
+      return made_[key] = add(left, right, first, first + size);
+    }
+
+    std::vector<int32_t>&parts_, &range_;
+    std::unordered_map<int64_t, int32_t> made_;
+  };
+
   void add_extent(int32_t pattern, int32_t parent, int32_t label) {
     extent_pattern_.push_back(pattern);
     extent_parent_.push_back(parent);
@@ -481,7 +527,7 @@ class Topology {
 
   TopologyView view_;
   std::vector<int64_t> key_arcs_, state_keys_;
-  std::vector<int32_t> arc_source_, arc_start_, key_target_, key_extent_, key_label_, key_end_;
+  std::vector<int32_t> arc_source_, arc_start_, node_parts_, node_range_, key_target_, key_extent_, key_label_, key_end_;
   std::vector<int32_t> start_pattern_, start_parent_, extent_pattern_, extent_parent_, extent_label_;
   std::vector<int32_t> end_pattern_, end_parent_;
 };

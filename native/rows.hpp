@@ -79,6 +79,17 @@ inline void add_scaled(double* out, const double* x, double factor, int64_t n) {
   for (; j < n; ++j) out[j] += factor * x[j];
 }
 
+// h (n,) = the greater of h and g + (row + offset)
+inline void max_plus(const double* g, const double* row, double offset, int64_t n, double* h) {
+  const Vec by = splat(offset);
+  int64_t k = 0;
+  for (; k + kLanes <= n; k += kLanes) store(h + k, max(load(h + k), load(g + k) + (load(row + k) + by)));
+  for (; k < n; ++k) {
+    const double x = g[k] + (row[k] + offset);
+    h[k] = x > h[k] ? x : h[k];
+  }
+}
+
 // sum_i a[i] b[i], in an order that depends on n alone
 inline double dot(const double* a, const double* b, int64_t n) {
   Vec acc[4] = {splat(0.0), splat(0.0), splat(0.0), splat(0.0)};

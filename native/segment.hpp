@@ -21,15 +21,40 @@
 
 namespace scansion::SCANSION_ISA {
 
+// a row of states with the sums over their ranges: node (N,)
+inline const double* node_sums(const TopologyView& n, const SegmentWork& w, const double* state, double* node) {
+  if (w.N == w.Sp) return state;
+  for (int64_t p = 0; p < w.Sp; p += kLanes) store(node + p, load(state + p));
+  for (int64_t i = w.Sp; i < w.N; ++i) node[i] = node[n.node_parts[2 * i]] + node[n.node_parts[2 * i + 1]];
+  return node;
+}
+// what is added to a sum is added to all of its states
+inline void spread(const TopologyView& n, const SegmentWork& w, double* node) {
+  for (int64_t i = w.N - 1; i >= w.Sp; --i) {
+    node[n.node_parts[2 * i]] += node[i];
+    node[n.node_parts[2 * i + 1]] += node[i];
+  }
+}
+
 // sums over the sources of each key; out (Kp,)
 inline void key_sums(const TopologyView& n, const SegmentWork& w, const double* state, const double* weight,
                      double* out) {
+  const double* node = node_sums(n, w, state, w.state);
   for (int64_t k = 0; k < w.K; ++k) {
     double x = 0.0;
-    for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) x += state[n.arc_source[i]] * weight[n.arc_start[i]];
+    for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) x += node[n.arc_source[i]] * weight[n.arc_start[i]];
     out[k] = x;
   }
   for (int64_t k = w.K; k < w.Kp; ++k) out[k] = 0.0;
+}
+
+// and back: out (N,) a row of states
+inline void source_sums(const TopologyView& n, const SegmentWork& w, const double* key, const double* weight,
+                        double* out) {
+  row_zero(out, w.N);
+  for (int64_t k = 0; k < w.K; ++k)
+    for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) out[n.arc_source[i]] += weight[n.arc_start[i]] * key[k];
+  spread(n, w, out);
 }
 
 inline void state_sums(const TopologyView& n, const SegmentWork& w, const double* key, double* out) {
@@ -127,12 +152,13 @@ inline bool segment_forward(const SegmentView& s, const TopologyView& n, Segment
 // posteriors of the arcs that leave u, by start class: a[u][p] exp(start part) H[u][key] * factor
 inline void start_posteriors(const TopologyView& n, const SegmentWork& w, const double* a, const double* weight,
                              const double* h, double factor, double* out) {
+  const double* node = node_sums(n, w, a, w.state_sum);
   row_zero(out, w.Qp);
   for (int64_t k = 0; k < w.K; ++k) {
     const double x = h[k] * factor;
     if (x == 0.0) continue;
     for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
-      out[n.arc_start[i]] += a[n.arc_source[i]] * weight[n.arc_start[i]] * x;
+      out[n.arc_start[i]] += node[n.arc_source[i]] * weight[n.arc_start[i]] * x;
   }
 }
 
@@ -188,10 +214,7 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
       sink.segment(u, d, w.q);
     }
     const double* weight = start_row(w, u);
-    row_zero(w.state, w.Sp);
-    for (int64_t k = 0; k < w.K; ++k)
-      for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
-        w.state[n.arc_source[i]] += weight[n.arc_start[i]] * w.h[k];
+    source_sums(n, w, w.h, weight, w.state);
     const double sum = row_sum(w.state, w.Sp);
     if (!(sum > kTiny)) return false;
     if (watch) {

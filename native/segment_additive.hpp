@@ -246,10 +246,7 @@ class AdditiveSweep {
         if (x.dense) {
           mix_rows(x.by_key, w.Sp, w.h, w.K, w.state);
         } else {
-          row_zero(w.state, w.Sp);
-          for (int64_t k = 0; k < w.K; ++k)
-            for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
-              w.state[n.arc_source[i]] += weight[n.arc_start[i]] * w.h[k];
+          source_sums(n, w, w.h, weight, w.state);
         }
         const double sum = row_sum(w.state, w.Sp);
         if (!(sum > kTiny)) return false;
@@ -307,10 +304,14 @@ class AdditiveSweep {
   int64_t run(int64_t u, int64_t c) const { return s.runs[u * n.labels + n.extent_label[c]]; }
   bool may_start(int64_t u, int64_t c) const { return !s.runs || run(u, c) > 0; }
 
+  // use(key, state, start class)
   template <class Use>
   void each_arc(const Use& use) const {
     for (int64_t k = 0; k < w.K; ++k)
-      for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) use(k, n.arc_source[i], n.arc_start[i]);
+      for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) {
+        const int32_t* range = n.node_range + 2 * n.arc_source[i];
+        for (int32_t p = range[0]; p < range[1]; ++p) use(k, p, n.arc_start[i]);
+      }
   }
 
   // adds the posteriors of the arcs that leave a position: a[p] weight h[k] factor

@@ -2,7 +2,9 @@
 // offsets.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -79,8 +81,35 @@ class SegmentBatch {
 
   template <Table table, class Use>
   bool with_graph(int64_t i, Workspace& work, const Use& use) const {
-    std::vector<int32_t> ranks;
-    return on_segments(view(i), net_, work, ranks, table, use);
+    return on_segments(view(i), net_, work, table, use);
+  }
+
+  // Of chains: (N,) best labels, -1 throughout a sequence that is impossible.
+  void best_labels(int64_t* out, int64_t threads) const {
+    std::vector<std::array<Workspace, 4>> work(static_cast<size_t>(std::max<int64_t>(1, threads)));
+    if (starts_vary) {
+      parallel_for(size(), threads, [&](int64_t i, int64_t worker) {
+        Path path;
+        const auto best = [&](auto& graph) { return best_path(graph, path); };
+        const bool found = with_graph<Table::kBest>(i, work[worker][0], best);
+        for (int64_t t = 0; t < length(i); ++t) out[offsets[i] + t] = found ? path[t].label : -1;
+      });
+      return;
+    }
+    // four of about one length side by side; the last ones are there more than once
+    std::vector<int64_t> order(static_cast<size_t>(size()));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) > length(b); });
+    parallel_for((size() + 3) / 4, threads, [&](int64_t group, int64_t worker) {
+      SegmentView views[4];
+      int64_t* labels[4];
+      for (int64_t i = 0; i < 4; ++i) {
+        const int64_t sequence = order[std::min(4 * group + i, size() - 1)];
+        views[i] = view(sequence);
+        labels[i] = out + offsets[sequence];
+      }
+      scansion::best_labels(views, net_, work[worker].data(), labels);
+    });
   }
 
   double score(int64_t i, const Configuration& configuration) const {

@@ -18,18 +18,40 @@ inline double log_add_all(const double* x, int64_t count) {
   return m + std::log(s);
 }
 
+inline double log_add(double x, double y) {
+  const double m = x > y ? x : y;
+  return m > kMinusInfinity ? m + std::log1p(std::exp((x > y ? y : x) - m)) : m;
+}
+
+// node_sums and spread of segment.hpp
+inline const double* node_log_sums(const TopologyView& n, const SegmentWork& w, const double* state, double* node) {
+  if (w.N == w.Sp) return state;
+  for (int64_t p = 0; p < w.Sp; p += kLanes) store(node + p, load(state + p));
+  for (int64_t i = w.Sp; i < w.N; ++i)
+    node[i] = log_add(node[n.node_parts[2 * i]], node[n.node_parts[2 * i + 1]]);
+  return node;
+}
+inline void log_spread(const TopologyView& n, const SegmentWork& w, double* node) {
+  for (int64_t i = w.N - 1; i >= w.Sp; --i)
+    for (int64_t part = 0; part < 2; ++part) {
+      double& x = node[n.node_parts[2 * i + part]];
+      x = log_add(x, node[i]);
+    }
+}
+
 // log sum over the arcs of each key of a[source] + start score; out (K,)
 inline void key_log_sums(const TopologyView& n, const SegmentWork& w, const double* state, const double* score,
                          double* out) {
+  const double* node = node_log_sums(n, w, state, w.state);
   for (int64_t k = 0; k < w.K; ++k) {
     double m = kMinusInfinity, s = 0.0;
     for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) {
-      const double x = state[n.arc_source[i]] + score[n.arc_start[i]];
+      const double x = node[n.arc_source[i]] + score[n.arc_start[i]];
       m = x > m ? x : m;
     }
     if (m > kMinusInfinity) {
       for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
-        s += std::exp(state[n.arc_source[i]] + score[n.arc_start[i]] - m);
+        s += std::exp(node[n.arc_source[i]] + score[n.arc_start[i]] - m);
       m += std::log(s);
     }
     out[k] = m;
@@ -148,9 +170,9 @@ inline bool segment_log_backward(const SegmentView& s, const TopologyView& n, Se
       if (w.h[k] > kMinusInfinity) w.h[k] += std::log(sums[k]);
 
     const double* score = start_row(w, u);
-    const double* a = w.a + u * w.Sp;
+    const double* a = node_log_sums(n, w, w.a + u * w.Sp, w.state_sum);
     double* top = w.state;
-    for (int64_t p = 0; p < w.S; ++p) top[p] = kMinusInfinity;
+    for (int64_t i = 0; i < w.N; ++i) top[i] = kMinusInfinity;
     row_zero(w.start_q, w.Qp);
     for (int64_t k = 0; k < w.K; ++k)
       for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) {
@@ -161,14 +183,15 @@ inline bool segment_log_backward(const SegmentView& s, const TopologyView& n, Se
       }
     if (n.start_classes) sink.starts(u, w.start_q);
     double* mass = w.state_sum;
-    row_zero(mass, w.Sp);
+    row_zero(mass, w.N);
     for (int64_t k = 0; k < w.K; ++k)
       for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) {
         const double t = top[n.arc_source[i]];
         if (t > kMinusInfinity) mass[n.arc_source[i]] += std::exp(score[n.arc_start[i]] + w.h[k] - t);
       }
-    for (int64_t p = 0; p < w.S; ++p)
-      if (top[p] > kMinusInfinity) top[p] += std::log(mass[p]);
+    for (int64_t i = 0; i < w.N; ++i)
+      if (top[i] > kMinusInfinity) top[i] += std::log(mass[i]);
+    log_spread(n, w, top);
     const double shift = logs.settle(top, nullptr, w.S);
     w.alive[u] = shift > kMinusInfinity;
     if (!w.alive[u]) continue;

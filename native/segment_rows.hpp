@@ -36,6 +36,7 @@ inline int64_t carve_segment_work(const SegmentView& s, const TopologyView& n, d
   const int64_t T = s.length, M = s.max_length;
   w.S = n.states, w.K = n.keys, w.C = n.extent_classes, w.Q = n.start_classes + 1;
   w.Sp = padded(w.S), w.Kp = padded(w.K), w.Cp = padded(w.C), w.Qp = padded(w.Q);
+  w.N = n.nodes;
   w.start_rows = n.start_classes == 0 || s.starts_stride == 0 ? 1 : T;
   w.row_stride = w.Cp > w.Kp ? w.Cp : w.Kp;
   Carver c{base};
@@ -66,8 +67,8 @@ inline int64_t carve_segment_work(const SegmentView& s, const TopologyView& n, d
   w.h = c.take(w.Kp);
   w.x = c.take(w.row_stride);
   w.q = c.take(w.Kp);
-  w.state = c.take(w.Sp);
-  w.state_sum = c.take(w.Sp);
+  w.state = c.take(w.N);
+  w.state_sum = c.take(w.N);
   w.sum_c = c.take(w.Cp);
   w.inside_c = c.take(w.Cp);
   w.start_q = c.take(w.Qp);
@@ -308,5 +309,18 @@ struct RowSweep {
     for (int64_t j = 0; j < n; j += kLanes) store(x + j, exp(load(x + j) - m));
   }
 };
+
+// scores of all segments that end at v into the rows; returns whether they go by key
+inline bool segment_end_rows(const SegmentView& view, const TopologyView& net, SegmentWork& work, int64_t v) {
+  const RowSweep sweep{view, net, work};
+  row_zero(work.inside_c, work.Cp);
+  for (int64_t d = 1; d <= view.max_length && d <= v; ++d) {
+    const int64_t u = v - d;
+    if (work.inside_x) row_add(work.inside_c, work.inside_x + u * work.Cp, work.Cp);
+    work.row_top[d - 1] = kMinusInfinity;
+    if (work.alive[u]) sweep.compute(u, d, work.inside_c, false);
+  }
+  return sweep.by_key(v);
+}
 
 }  // namespace scansion::SCANSION_ISA

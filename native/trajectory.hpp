@@ -76,9 +76,7 @@ class PlaceScores {
     if (m_.dense) return best_chain();
     Path path;
     const SegmentView view = segment_view();
-    std::vector<int32_t> ranks;
-    on_segments(view, net_->topology(), s_.work_, ranks, Table::kBest,
-                [&](auto& graph) { return best_path(graph, path); });
+    on_segments(view, net_->topology(), s_.work_, Table::kBest, [&](auto& graph) { return best_path(graph, path); });
     for (Step& step : path) step.label = trajectory_[step.label];
     return path;
   }

@@ -56,6 +56,10 @@ struct ChainAnswer {
 // alone (patterns with nothing but a start score) and a part that depends on the extent (u, v). Arcs with
 // the same target and the same extent class form one `key`: the sum over their sources is taken once per u,
 // and only keys take part in the loop over segment lengths.
+//
+// Most arcs take the way of a shorter state: states are ordered by their suffixes, so that those which go one way by a
+// label are neighbours, but for a few that know better. Arcs therefore leave nodes: states, and sums over ranges of
+// neighbouring ones, each of two nodes before it. What a label costs follows the patterns, not the states.
 struct TopologyView {
   int64_t states = 0;         // S
   int64_t labels = 0;         // L
@@ -72,8 +76,11 @@ struct TopologyView {
   bool restricted = false;     // states remember all of the past: a product with rules
 
   const int64_t* key_arcs = nullptr;    // (K + 1,) arcs of key k
-  const int32_t* arc_source = nullptr;  // (A,)
+  const int32_t* arc_source = nullptr;  // (A,) node
   const int32_t* arc_start = nullptr;   // (A,) start class; start_classes stands for none
+  int64_t nodes = 0;                    // N: the states, padded; then the sums
+  const int32_t* node_parts = nullptr;  // (N, 2) the nodes that a sum is of
+  const int32_t* node_range = nullptr;  // (N, 2) first state and the one after the last
   const int32_t* key_target = nullptr;  // (K,)
   const int32_t* key_extent = nullptr;  // (K,)
   const int32_t* key_label = nullptr;   // (K,)
@@ -120,6 +127,7 @@ struct Scale {
 struct SegmentWork {
   int64_t S = 0, K = 0, C = 0, Q = 0;      // states, keys, extent classes, start classes + 1 (bare arcs)
   int64_t Sp = 0, Kp = 0, Cp = 0, Qp = 0;  // the same, padded
+  int64_t N = 0;                           // nodes
   int64_t start_rows = 0;                  // T or 1
   int64_t row_stride = 0;
   bool mixing = false;
@@ -149,8 +157,8 @@ struct SegmentWork {
   double* h = nullptr;          // (Kp,)
   double* x = nullptr;          // (row_stride,)
   double* q = nullptr;          // (Kp,)
-  double* state = nullptr;      // (Sp,)
-  double* state_sum = nullptr;  // (Sp,)
+  double* state = nullptr;      // (N,) nodes: a row of states, then sums
+  double* state_sum = nullptr;  // (N,)
   double* sum_c = nullptr;      // (Cp,)
   double* inside_c = nullptr;   // (Cp,)
   double* start_q = nullptr;    // (Qp,)
@@ -158,6 +166,13 @@ struct SegmentWork {
   double* start_e = nullptr;    // (T+1, Cp): expected starts by extent class
   double* end_e = nullptr;      // (T+1, Cp): expected ends
   double* length_e = nullptr;   // (M, Cp): expected lengths
+};
+
+// One of several chains whose best scores are found side by side.
+struct BestLane {
+  const SegmentView* view = nullptr;
+  SegmentWork* work = nullptr;  // prepared; receives a, a_scale, alive
+  Filled filled = Filled::kFine;
 };
 
 // A set P_t of label patterns that live at a position (docs/notation.md, section 1, Sum-Difference), as two trees.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from scansion.reference import chain, segment
+from scansion.reference import chain, ranges, segment
 from scansion.reference import enumeration as brute
 
 BOS, EOS = brute.BOS, brute.EOS
@@ -148,6 +148,19 @@ def test_recursion_equals_enumeration(drawn):
     assert_allclose(answer.labels, brute.label_marginals(scored, problem.n_times, problem.n_labels), rtol=0, atol=atol)
     assert_allclose(answer.boundaries, brute.boundary_marginals(scored, problem.n_times), rtol=0, atol=atol)
     assert_allclose(segment.entropy(automaton, psi), brute.entropy(scored), rtol=1e-10, atol=atol)
+    by_ranges = np.logaddexp.reduce(ranges.forward(automaton, psi)[-1])
+    assert_allclose(by_ranges, brute.log_partition(scored), rtol=1e-12, atol=problem.atol)
+
+
+@given(strategies.segment_problems())
+def test_ranges_are_as_many_as_patterns(problem):
+    automaton = segment.pattern_automaton(problem.patterns, problem.n_labels)
+    longer = {tuple(z[:-1]) if z[-1] == EOS else tuple(z) for z in problem.patterns} | set(automaton.states)
+    known = sum(bool(z) and z[-1] >= 0 for z in longer)
+    found = ranges.ranges(automaton)
+    assert len(found) <= problem.n_labels + 2 * known
+    covered = sorted((r.label, p) for r in found for p in range(r.first, r.stop))
+    assert covered == [(y, p) for y in range(problem.n_labels) for p in range(len(automaton.states))]
 
 
 @given(strategies.with_constraints(strategies.segment_problems(kinds=("integer",))))

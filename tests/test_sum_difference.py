@@ -335,6 +335,30 @@ def test_growth_keeps_what_gains():
     assert sc.CRF(1).fit(X, y).set_params(grow=None).fit(X, y).patterns_ == first.patterns_
 
 
+@pytest.mark.parametrize("c2", [0.0, 0.1])
+def test_active_patterns_are_those_of_the_optimum(c2):
+    X, y = patterned(40)
+    exact = {"c1": 2.0, "c2": c2, "epsilon": 1e-7, "delta": 0.0, "max_iterations": 2000}
+    whole = sc.CRF(4, **exact).fit(X, y)
+    active = sc.CRF(4, grow="active", **exact).fit(X, y)
+    assert_allclose(active.loss_, whole.loss_, rtol=1e-6)
+    assert set(active.patterns_) < set(whole.patterns_)
+    nonzero = {p for p, w in zip(whole.patterns_, whole.model_.weights, strict=False) if abs(w) > 1e-3}
+    assert nonzero <= set(active.patterns_)
+    assert_allclose(active.log_likelihood(X, y), whole.log_likelihood(X, y), rtol=1e-3)
+    log = active.growth_log_
+    assert len(log) > 1 and not log[-1]["added"]
+    assert all(after["loss"] < before["loss"] for before, after in zip(log[:-1], log[1:], strict=True))
+
+
+def test_active_patterns_need_a_penalty():
+    X, y = patterned(5)
+    with pytest.raises(ValueError, match="c1 must be > 0, got 0"):
+        sc.CRF(3, grow="active").fit(X, y)
+    with pytest.raises(ValueError, match="development data"):
+        sc.CRF(3, grow="active", c1=1.0).fit(X, y, X, y)
+
+
 @pytest.mark.parametrize("grow", [0, -1, "all", {"rounds": 3}, {"budget": 3, "speed": 1}])
 def test_growth_plans_are_checked(grow):
     with pytest.raises(ValueError, match="grow"):

@@ -71,6 +71,13 @@ void bind_segment(nb::module_& m) {
           nb::arg("starts").none(), nb::arg("full").none(), nb::arg("start").none(), nb::arg("inside").none(),
           nb::arg("end").none(), nb::arg("by_length").none(), nb::arg("threads"),
           "Fills what is asked for (arrays of zeros); returns how many sequences needed the log-space kernel.");
+  batch.def(
+      "best_labels",
+      [](const OwnedSegmentBatch& b, const Int64sOut& out, int64_t threads) {
+        nb::gil_scoped_release release;
+        b.best_labels(out.data(), threads);
+      },
+      nb::arg("out"), nb::arg("threads"), "Of chains: best labels (N,); -1 throughout a sequence that is impossible.");
   bind_questions(batch);
   CompressedQuestions<OwnedSegmentBatch>::bind(batch);
 }

@@ -457,8 +457,10 @@ class PatternCore(Core):
         return out
 
     def best_labels(self, threads: int) -> Ints:
-        """(N,) labels of the best configurations of chains; fewer where a sequence is impossible."""
-        return self.best(threads).steps[:, 2].astype(np.int64)
+        """(N,) labels of the best configurations of chains; -1 throughout a sequence that is impossible."""
+        labels = np.empty(int(self.offsets[-1]), np.int64)
+        self.native.best_labels(labels, threads)
+        return labels
 
 
 @dataclass(frozen=True)

@@ -70,16 +70,17 @@ class CRF(FlatEstimator):
     )
     grow: Any = parameter(
         None,
-        "int or dict, optional",
+        'int, dict or "active", optional',
         "Choose patterns on demand: start from order 1 and add the extensions with the largest expected gain, at "
-        "most so many, of order up to `order`. A dict may have budget, rounds, iterations: see "
+        'most so many, of order up to `order`. A dict may have budget, rounds, iterations. "active", with c1: the '
+        "optimum with all patterns seen, at the cost of those that c1 does not keep at zero. See "
         "`scansion.models.growth`.",
     )
     engine: Literal["auto", "automaton", "sum-difference"] = parameter(
         "auto",
         '{"auto", "automaton", "sum-difference"}',
-        "How log-likelihoods are summed and best labels found: the results are equal. Automaton: states x labels "
-        'per position; Sum-Difference (paper 002): patterns alive there. "auto" counts operations; first-order '
+        "How log-likelihoods are summed and best labels found: the results are equal. Automaton: all patterns "
+        'at every position; Sum-Difference (paper 002): patterns alive there. "auto" counts operations; first-order '
         "chains have a kernel of their own.",
     )
 
@@ -176,7 +177,7 @@ class CRF(FlatEstimator):
     def _best(self, inputs: Inputs, constraints: Any = None, rules: Any = None) -> Ints:
         """(N,) best labels, by number."""
         compiled = self._rule_set(rules)
-        if engines.resolve(self.engine, self._model, inputs) == "sum-difference":
+        if engines.decodes_alive(self.engine, self._model, inputs):
             held = None if constraints is None else self._held(constraints, inputs)
             best = engines.best_labels(self._model, inputs, held, checks.jobs(self.n_jobs))
             if (best >= 0).all():
@@ -220,7 +221,7 @@ class CRF(FlatEstimator):
         return named
 
     def _at_once(self, x: Any) -> list[Any] | None:
-        tagger = None if self.engine_ == "sum-difference" else self._model.tagger
+        tagger = None if engines.decodes_alive(self.engine, self._model) else self._model.tagger
         return None if tagger is None else tagger.labels(x)
 
     def _named(self, config: Any) -> list[Any]:

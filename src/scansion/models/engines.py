@@ -1,8 +1,8 @@
 """Engines for chains of any order: the pattern automaton (paper 001) and Sum-Difference (paper 002).
 
-Both are exact and give the same results. The automaton costs states x labels per position, Sum-Difference a few
-operations for each pattern alive there; first-order chains have a kernel of their own, which goes by the automaton's
-name.
+Both are exact and give the same results. The automaton costs a few operations for each state and pattern,
+Sum-Difference for each pattern alive at a position; first-order chains have a kernel of their own, which goes by the
+automaton's name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scansion.data import Knowledge
 from scansion.models.flat_model import FlatModel
 from scansion.models.inputs import Inputs
 
-__all__ = ["ENGINES", "best_labels", "check", "resolve"]
+__all__ = ["ENGINES", "best_labels", "check", "decodes_alive", "resolve"]
 
 ENGINES = ("auto", "automaton", "sum-difference")
 
@@ -47,6 +47,14 @@ def resolve(engine: str, model: FlatModel, inputs: Inputs | None = None) -> str:
     arcs = model.automaton.n_states * model.n_labels
     patterns = model.alive(inputs) * (_LOCAL if model.varying else _SHARED)
     return "sum-difference" if patterns < arcs else "automaton"
+
+
+def decodes_alive(engine: str, model: FlatModel, inputs: Inputs | None = None) -> bool:
+    """Whether best labels are found among the patterns alive at each position: where these differ.
+
+    Elsewhere the automaton's sums over ranges of states cost no more.
+    """
+    return model.varying and resolve(engine, model, inputs) == "sum-difference"
 
 
 def best_labels(model: FlatModel, inputs: Inputs, held: Knowledge | None, n_jobs: int) -> Ints:

@@ -11,6 +11,11 @@ One evaluation of the objective has the gradients of all candidates. Each round 
 weights in hand; growing stops at the budget, when no candidate is left that gains anything, or when the score on the
 development data falls, and the best round's patterns are fitted to the end. (Grafting: Perkins, Lacker & Theiler 2003;
 feature induction for CRFs: McCallum 2003.)
+
+With ``grow="active"`` and a penalty c1, all patterns seen in training are candidates and the result is the optimum with
+all of them: what c1 leaves at zero needs no pattern to be alive. Fit with some of them; a pattern beyond whose gradient
+``|g|`` exceeds its c1 would leave zero, so it comes in, and one whose weight has become zero goes out; where none comes
+in, the weights are optimal. Rounds cost the patterns that are in, and one evaluation with all of them.
 """
 
 from __future__ import annotations
@@ -47,7 +52,8 @@ def _plan(value: Any) -> dict[str, int]:
 
 def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -> None:
     """Fit with patterns chosen on the way."""
-    plan = _plan(crf.grow)
+    active = isinstance(crf.grow, str) and crf.grow == "active"
+    plan = {} if active else _plan(crf.grow)
     if crf.patterns is not None:
         raise ValueError("grow chooses the patterns: give either grow or patterns")
     checks.count("order", crf.order, 1)
@@ -60,6 +66,11 @@ def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -
     names = [tuple(labels[i] for i in p) for p in seen_patterns(known, crf.order, selection.least)]
     chosen = [p for p in names if len(p) == 2]
     pool = [p for p in names if len(p) > 2]
+    if active:
+        if X_dev is not None:
+            raise ValueError("grow='active' goes to the optimum, where development data have no say: leave X_dev out")
+        final, log = _active(crf, data, y, sample_weight, chosen, pool)
+        return _adopt(crf, final, log)
     step = -(-plan["budget"] // plan["rounds"])
     log: list[dict[str, Any]] = []
     best: tuple[float, list[Any], FlatModel] | None = None
@@ -89,9 +100,65 @@ def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -
         budget -= len(ranked)
     final = _with(crf, best[1], best[2], max_iterations=crf.max_iterations)
     final.fit(data, y, sample_weight=sample_weight, X_dev=X_dev, y_dev=y_dev)
+    _adopt(crf, final, log)
+
+
+def _adopt(crf: CRF, final: CRF, log: list[dict[str, Any]]) -> None:
     for name in ("model_", "training_log_", "loss_", "message_", "n_iter_"):
         setattr(crf, name, getattr(final, name))
     vars(crf)["growth_log_"] = log
+
+
+_SLACK = 1e-3  # of c1: gradients at zero are this close to it where training has converged
+
+
+def _active(
+    crf: CRF, data: Dataset, y: list[Any], sample_weight: Any, pairs: list[Any], pool: list[Any]
+) -> tuple[CRF, list[dict[str, Any]]]:
+    """The optimum with all of the pool, by an active set; pairs are in throughout."""
+    c1 = strengths("c1", crf.c1)
+    if not isinstance(c1, dict) and not np.any(np.greater(c1, 0.0)):
+        raise ValueError(f"grow='active' leaves out the patterns that c1 keeps at zero: c1 must be > 0, got {crf.c1!r}")
+    log: list[dict[str, Any]] = []
+    inside: list[Any] = []
+    gone: set[Any] = set()  # those that come back stay: rounds must end
+    model: FlatModel | None = None
+    while True:
+        probe = _with(crf, pairs + inside, model)
+        probe.fit(data, y, sample_weight=sample_weight)
+        model = probe.model_
+        of = {model.pattern_name(z): model.weights[z - model.n_labels] for z in _biases(model)}
+        kept = [p for p in inside if of[p] != 0.0 or p in gone]
+        gone.update(set(inside) - set(kept))
+        have = set(kept)
+        rest = [p for p in pool if p not in have]
+        everything = _with(crf, pairs + kept + rest, model)
+        coming = _violators(everything, data, y, sample_weight, set(rest))
+        log.append({"round": len(log), "added": coming, "patterns": len(pairs) + len(inside), "loss": probe.loss_})
+        if not coming:
+            return probe, log
+        inside = kept + sorted(coming, key=lambda p: (len(p), str(p)))
+
+
+def _biases(model: FlatModel) -> range:
+    """The patterns that have always-on features, whose weights come first."""
+    return range(model.n_labels, model.n_labels + model.n_bias)
+
+
+def _violators(probe: CRF, data: Dataset, y: Any, sample_weight: Any, rest: set[Any]) -> dict[Any, float]:
+    """The patterns of weight 0 that would leave it, with their gradients."""
+    if not rest:
+        return {}
+    model, objective = probe.problem(data, y, sample_weight)
+    gradient = np.empty(model.n_weights)
+    objective.log_loss(model.weights, gradient, checks.jobs(probe.n_jobs))
+    c1 = np.broadcast_to(by_weight(model, strengths("c1", probe.c1), 0.0), model.n_weights)
+    found = {}
+    for z in _biases(model):
+        g, most = float(gradient[z - model.n_labels]), float(c1[z - model.n_labels])
+        if model.pattern_name(z) in rest and abs(g) > most * (1.0 + _SLACK):
+            found[model.pattern_name(z)] = g
+    return found
 
 
 def _with(crf: CRF, patterns: list[Any], model: FlatModel | None, **changes: Any) -> CRF:

@@ -6,6 +6,7 @@ this package that states what it computes, and the tests demand that the two agr
 ========================================  ==========================================================
 :mod:`scansion.reference.enumeration`     all configurations of a tiny problem, scored by definition
 :mod:`scansion.reference.segment`         forward-backward over the pattern automaton, in log space
+:mod:`scansion.reference.ranges`          the same sums over ranges of states that go one way
 :mod:`scansion.reference.chain`           forward-backward of a first-order chain, single and batched
 :mod:`scansion.reference.sum_difference`  variable-order chains on position-dependent pattern sets
 :mod:`scansion.reference.compressed`      trajectories without transition points, on a chain
