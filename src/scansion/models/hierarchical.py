@@ -21,8 +21,6 @@ from scansion.segments import ByLevel, Segment
 
 __all__ = ["HierarchicalCRF"]
 
-_ALGORITHMS = ("lbfgs", "l2sgd", "asgd")
-
 
 @documented
 @dataclass(repr=False, eq=False)
@@ -145,7 +143,9 @@ levels_, size_
         "bool",
         "Also always-on features of transitions, initialisations and endings that do not occur in training.",
     )
-    batch_size: int = parameter(8, "int", "Sequences per step of the stochastic algorithms.")
+    batch_size: int | None = parameter(
+        None, "int, optional", "Sequences per step of the online algorithms. None: 8 of l2sgd and asgd, 1 of the others."
+    )
 
     _kind: ClassVar[str] = "hierarchical"
     predict_compressed = checks.Absent(
@@ -167,14 +167,14 @@ levels_, size_
 
     def _tuned(self, model: Any, objective: Any) -> Any:
         """The objective takes `batch_size` sequences at a time in passes over them."""
-        objective.native.set_batches(self.batch_size, checks.jobs(self.n_jobs))
+        size = self.batch_size or (8 if self.algorithm in ("l2sgd", "asgd") else 1)
+        objective.native.set_batches(size, checks.jobs(self.n_jobs))
         return objective
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked."""
-        if not checks.among(self.algorithm, _ALGORITHMS):
-            raise ValueError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, got {self.algorithm!r}")
-        checks.count("batch_size", self.batch_size, 1)
+        if self.batch_size is not None:
+            checks.count("batch_size", self.batch_size, 1)
         if self.train_with_rules and self.algorithm != "lbfgs":
             raise ValueError(f"train_with_rules of a HierarchicalCRF needs algorithm='lbfgs', got {self.algorithm!r}")
         return super().settings()
