@@ -547,7 +547,7 @@ def test_no_trajectories(fitted):
         ({"levels": "ab"}, "levels must be a list of names"),
         ({"levels": ["a", "a"]}, "levels must be one or more distinct names"),
         ({"max_length": 0}, "max_length must be at least 1"),
-        ({"max_length": "long"}, "max_length must be a number, None, 'auto' or 'free'"),
+        ({"max_length": "long"}, "max_length must be a number, None, 'auto', 'free' or 'whole'"),
         ({"max_length": {"tip": 2}}, "max_length has the level 'tip', which is not one of the levels: activity, step"),
         ({"max_length": "free", "length_features": "log"}, "level 'activity' has no bound on its length"),
         ({"max_length": "free", "segment_features": {"step": span_dict}}, "level 'step' has segment_features, which"),

@@ -53,8 +53,9 @@ levels_, size_
     y has one entry per sequence: a dict level -> target, or a list of one target per level. A target is a list of
     segments ``(start, stop, label)``, gaps being unknown; or one label per token, None for unknown, equal neighbours
     being one segment (at a level of single steps, each is one); or a dict of what is known token by token,
-    ``{"labels": [...], "boundaries": [...]}``, a boundary being 1 (a segment ends here), 0 or None; or None. Labels may
-    be None or sets anywhere. `levels_from_columns` makes y from columns of labels.
+    ``{"labels": [...], "boundaries": [...]}``, a boundary being 1 (a segment ends here), 0 or None; or the label of the
+    whole sequence, where `max_length` is "whole"; or None. Labels may be None or sets anywhere. `levels_from_columns`
+    makes y from columns of labels.
 
     `predict` returns for each sequence one list of `Segment` per level, found by place or by the level's name
     (``answer[0]``, ``answer["step"]``), and takes what is known as `constraints`, in the form of y. There is no
@@ -75,9 +76,10 @@ levels_, size_
     _: KW_ONLY
     max_length: Any = parameter(
         "auto",
-        '"auto", int, None, "free", or dict level -> one of these',
+        '"auto", int, None, "free", "whole", or dict level -> one of these',
         "Longest segment of a level. 1 makes it a level of single steps; None: the longest seen in training; "
-        '"free": no bound; "auto" (also of levels that a dict leaves out): the longest seen if `length_features` or '
+        '"free": no bound; "whole": as long as the segment above it, so that at the top level each sequence has one '
+        'label, and the model is a classifier of sequences as well; "auto" (also of levels that a dict leaves out): the longest seen if `length_features` or '
         "`segment_features` need a bound or if nothing but single steps is seen, else no bound. Levels without a bound "
         "cost time linear in the length of a sequence, others also grow with their longest segment.",
     )

@@ -213,14 +213,15 @@ class NestedModel(Model):
                     f"{above.labels[parent.label[bad[0]]]!r} of level {above.name!r}, which topology excludes"
                 )
             at, column = seen.of(k, "transition")
-            wrong = ~self.possible[k]["transition"].ravel()[column]  # repeats, at most
+            wrong = ~self.possible[k]["transition"].ravel()[column]  # of repeats, or of whole sequences
             if wrong.any():
                 i = int(at[np.argmax(wrong)])
                 b, t = where(i)
-                label = level.labels[int(child.label[i])]
+                label, before = (level.labels[int(child.label[at])] for at in (i, i - 1))
+                why = "max_length is 'whole'" if label != before else "repeats is False or max_length is 'whole'"
                 raise ValueError(
-                    f"y[{b}], level {level.name!r}: {label!r} at position {t} follows {label!r} under the same parent, "
-                    "but repeats is False"
+                    f"y[{b}], level {level.name!r}: {label!r} at position {t} follows {before!r} under the same parent, "
+                    f"but {why}"
                 )
 
     def compiled(self, rules: tuple[Rule, ...]) -> RuleSet:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["NestedSelection", "by_level"]
 
 ATTRIBUTE_PARTS = (*PERSISTENCE, *CLIQUES)
-AUTO, FREE = "auto", "free"
+AUTO, FREE, WHOLE = "auto", "free", "whole"
 
 
 class Seen(dict[tuple[int, str], tuple[Ints, Floats]]):
@@ -39,7 +39,7 @@ class NestedSelection:
     Attributes
     ----------
     names : K names of levels
-    max_length : K of int, None (the longest seen), "free", "auto"
+    max_length : K of int, None (the longest seen), "free", "whole", "auto"
     topology : None, "seen", "all", or K dicts parent label -> child labels (of the root: an empty one)
     repeats : K of True, False, None
     transitions : "all" or "seen"
@@ -77,8 +77,8 @@ class NestedSelection:
             raise ValueError(f"segment_features must be a dict level -> function f(x, start, stop), got {spans!r}")
         chosen = [functions("segment_features", one) for one in each("segment_features")]
         for name, limit, some in zip(names, limits, chosen, strict=True):
-            if some and limit == FREE:
-                raise ValueError(f"level {name!r} has segment_features, which need a max_length other than {FREE!r}")
+            if some and limit in (FREE, WHOLE):
+                raise ValueError(f"level {name!r} has segment_features, which need a max_length other than {limit!r}")
         for value in each("repeats"):
             if not (value is None or isinstance(value, (bool, np.bool_))):
                 raise ValueError(f"repeats must be True, False or None, got {value!r}")
@@ -144,7 +144,8 @@ class NestedSelection:
         """What y says, and the labels of each level; others than those given are errors unless `extend`."""
         before = [[]] * len(self.names) if labels is None else labels
         known = [list(dict.fromkeys([*one, *self._labels(k)])) for k, one in enumerate(before)] if extend else labels
-        return encode_levels(y, lengths, self.names, known, extend=extend, max_lengths=bounds)
+        whole = [all(one == WHOLE for one in self.max_length[: k + 1]) for k in range(len(self.names))]
+        return encode_levels(y, lengths, self.names, known, extend=extend, max_lengths=bounds, whole=whole)
 
     def levels(self, labels: list[list[Any]], known: Knowledge, old: NestedModel | None) -> list[Level]:
         """The levels, each with its longest segment and length features."""
@@ -233,7 +234,9 @@ class NestedSelection:
                 occurs = np.zeros(possible[part].size, np.bool_)
                 occurs[column] = True
                 possible[part] &= occurs.reshape(possible[part].shape)
-        if not self._repeats(k, model, seen):
+        if self.max_length[k] == WHOLE:
+            possible["transition"][:] = False  # nothing follows: it ends where its parent does
+        elif not self._repeats(k, model, seen):
             size = np.arange(model.levels[k].size)
             possible["transition"][:, size, size] = False
         return possible
@@ -323,8 +326,8 @@ def by_level(names: list[str], name: str, value: Any, default: Any = None) -> li
 
 
 def _limit(value: Any) -> int | str | None:
-    if isinstance(value, str) and value not in (AUTO, FREE):
-        raise ValueError(f"max_length must be a number, None, {AUTO!r} or {FREE!r}, got {value!r}")
+    if isinstance(value, str) and value not in (AUTO, FREE, WHOLE):
+        raise ValueError(f"max_length must be a number, None, {AUTO!r}, {FREE!r} or {WHOLE!r}, got {value!r}")
     return value if value is None or isinstance(value, str) else checks.count("max_length", value, 1)
 
 
@@ -335,9 +338,9 @@ def _lengths(name: str, limit: int | str | None, wanted: Any) -> tuple[str, ...]
         raise ValueError(f"length_features must be among 'bins', 'length', 'log', got {wanted!r}")
     chosen = (wanted,) if isinstance(wanted, str) else tuple(wanted)
     length_basis(chosen, 1)
-    if limit == FREE and set(chosen) - {"length"}:
+    if limit in (FREE, WHOLE) and set(chosen) - {"length"}:
         raise ValueError(
-            f"level {name!r} has no bound on its length (max_length={FREE!r}): of length_features it can have 'length' "
+            f"level {name!r} has no bound on its length (max_length={limit!r}): of length_features it can have 'length' "
             f"alone, got {wanted!r}"
         )
     return chosen
