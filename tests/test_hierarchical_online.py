@@ -67,7 +67,7 @@ def test_mistakes_become_fewer_and_threads_change_nothing(algorithm):
 
 @ALGORITHMS
 def test_one_level_of_single_steps_learns_what_a_crf_does(algorithm):
-    """A CRF that sees the first and the last position has the same features: the same steps lead to the same weights."""
+    """A CRF that sees the first and the last position has the same features; the same steps lead to equal weights."""
     rng = np.random.default_rng(0)
     X, y = [], []
     for _ in range(12):

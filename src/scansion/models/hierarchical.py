@@ -79,9 +79,10 @@ levels_, size_
         '"auto", int, None, "free", "whole", or dict level -> one of these',
         "Longest segment of a level. 1 makes it a level of single steps; None: the longest seen in training; "
         '"free": no bound; "whole": as long as the segment above it, so that at the top level each sequence has one '
-        'label, and the model is a classifier of sequences as well; "auto" (also of levels that a dict leaves out): the longest seen if `length_features` or '
-        "`segment_features` need a bound or if nothing but single steps is seen, else no bound. Levels without a bound "
-        "cost time linear in the length of a sequence, others also grow with their longest segment.",
+        'label, and the model is a classifier of sequences as well; "auto" (also of levels that a dict leaves out): '
+        "the longest seen if `length_features` or `segment_features` need a bound or if nothing but single steps is "
+        "seen, else no bound. Levels without a bound cost time linear in the length of a sequence, others also grow "
+        "with their longest segment.",
     )
     topology: Any = parameter(
         None,
@@ -146,7 +147,9 @@ levels_, size_
         "Also always-on features of transitions, initialisations and endings that do not occur in training.",
     )
     batch_size: int | None = parameter(
-        None, "int, optional", "Sequences per step of the online algorithms. None: 8 of l2sgd and asgd, 1 of the others."
+        None,
+        "int, optional",
+        "Sequences per step of the online algorithms. None: 8 of l2sgd and asgd, 1 of the others.",
     )
 
     _kind: ClassVar[str] = "hierarchical"

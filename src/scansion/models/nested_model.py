@@ -220,8 +220,8 @@ class NestedModel(Model):
                 label, before = (level.labels[int(child.label[at])] for at in (i, i - 1))
                 why = "max_length is 'whole'" if label != before else "repeats is False or max_length is 'whole'"
                 raise ValueError(
-                    f"y[{b}], level {level.name!r}: {label!r} at position {t} follows {before!r} under the same parent, "
-                    f"but {why}"
+                    f"y[{b}], level {level.name!r}: {label!r} at position {t} follows {before!r} under the same parent"
+                    f", but {why}"
                 )
 
     def compiled(self, rules: tuple[Rule, ...]) -> RuleSet:

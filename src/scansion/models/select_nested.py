@@ -340,8 +340,8 @@ def _lengths(name: str, limit: int | str | None, wanted: Any) -> tuple[str, ...]
     length_basis(chosen, 1)
     if limit in (FREE, WHOLE) and set(chosen) - {"length"}:
         raise ValueError(
-            f"level {name!r} has no bound on its length (max_length={limit!r}): of length_features it can have 'length' "
-            f"alone, got {wanted!r}"
+            f"level {name!r} has no bound on its length (max_length={limit!r}): of length_features it can have "
+            f"'length' alone, got {wanted!r}"
         )
     return chosen
 
