@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion import model_file
-from scansion._checks import Ints
-from scansion.models.estimator import Estimator, cut
+from scansion._checks import Floats, Ints
+from scansion.models.estimator import Estimator, cut, total_loss
 from scansion.models.inputs import INTERCEPT
 from scansion.models.nested_model import CLIQUES, NestedModel, unpacked
 from scansion.models.packing import unpack
@@ -83,6 +83,15 @@ levels_, size_
         "the longest seen if `length_features` or `segment_features` need a bound or if nothing but single steps is "
         "seen, else no bound. Levels without a bound cost time linear in the length of a sequence, others also grow "
         "with their longest segment.",
+    )
+    hidden: Mapping[str, Any] | None = parameter(
+        None,
+        "dict level -> int or list of labels, optional",
+        "Levels that y says nothing of, and how many labels they have, or which. They are learnt through what y says "
+        "of other levels, from guesses by what surrounds each token.",
+    )
+    restarts: int = parameter(
+        5, "int", "Guesses of the hidden levels that learning starts from, drawn by `random_state`; the best is kept."
     )
     topology: Any = parameter(
         None,
@@ -176,8 +185,29 @@ levels_, size_
         objective.native.set_batches(size, checks.jobs(self.n_jobs))
         return objective
 
+    def _starts(self, model: Any, objective: Any, penalty: Any, settings: CheckedSettings) -> Iterator[Floats]:
+        """One start for each guess of the hidden levels."""
+        if not model.hidden or model.weights.any():
+            yield from super()._starts(model, objective, penalty, settings)
+            return
+        from scansion.models.hidden import guesses
+        from scansion.models.starts import counted
+
+        loss = total_loss(objective, penalty, settings.n_jobs)
+        for guess in guesses(model, objective.inputs, objective.known, self.restarts, settings.random_state):
+            yield counted(model, objective.inputs, guess, loss)[0]
+
+    def _look_at(self, model: Any, objective: Any, n_jobs: int) -> None:
+        if model.hidden:
+            from scansion.models.hidden import warn_of_unlearnt
+
+            warn_of_unlearnt(model, objective.inputs, objective.known, n_jobs)
+
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked."""
+        checks.count("restarts", self.restarts, 1)
+        if self.hidden and "cv" in (self.c1, self.c2):
+            raise ValueError("'cv' as strength does not go with hidden levels: give a number")
         if self.batch_size is not None:
             checks.count("batch_size", self.batch_size, 1)
         if self.train_with_rules and self.algorithm != "lbfgs":
