@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.training.objective import Objective
     from scansion.training.penalty import Penalty
 
-__all__ = ["Estimator", "NotFittedError", "Problem", "cut", "not_fitted"]
+__all__ = ["Estimator", "NotFittedError", "Problem", "cut", "not_fitted", "total_loss"]
 
 Self = TypeVar("Self")
 
@@ -166,21 +166,28 @@ class Estimator(Settings):
         if "cv" in (_word(self.c1), _word(self.c2)):
             start = self._choose_strength(model, objective, _sequence_weights(sample_weight, n), settings)
         penalty, coordinates = self._penalty(model, settings, objective, centre)
+        starts = iter([start])
         if not start.any() and not in_parts:
-            start = self._start(model, objective, penalty, settings.n_jobs)
+            starts = self._starts(model, objective, penalty, settings)
         progress = Progress(self.verbose, settings.max_iterations)
 
         def learnt_from(weights: Floats) -> Any:
             development = self._development(model, X_dev, y_dev)
             return learn(objective, weights, settings, penalty, coordinates, development, progress)
 
-        learnt = learnt_from(start)
+        learnt = learnt_from(next(starts))
+        for weights in starts:
+            if learnt.message.startswith("interrupted"):
+                break
+            other = learnt_from(weights)
+            learnt = other if other.loss < learnt.loss else learnt
         while self.train_with_rules and objective.take(learnt.weights):  # type: ignore[attr-defined]
             learnt = learnt_from(learnt.weights)
         if self.train_with_rules:
             learnt.message += objective.remark()  # type: ignore[attr-defined]
         progress.close(f"{learnt.message} (loss {learnt.loss:.6g})")
         self._finish(model.weighted(learnt.weights), learnt.log, learnt.loss, learnt.message)
+        self._look_at(self.model_, objective, settings.n_jobs)
         self.n_features_in_ = columns
         return self
 
@@ -231,10 +238,11 @@ class Estimator(Settings):
                 total, _ = scaled((total, plain), sharpness, lambda w: objective.log_loss(w, scratch, threads))
         return total
 
-    def _start(self, model: Any, objective: Any, penalty: Penalty, threads: int) -> Floats:
-        """(W,) the weights that learning starts from."""
-        from scansion.training.learn import log_objective
+    def _look_at(self, model: Any, objective: Any, n_jobs: int) -> None:
+        """Warn of what was not learnt."""
 
+    def _starts(self, model: Any, objective: Any, penalty: Penalty, settings: CheckedSettings) -> Iterator[Floats]:
+        """(W,) the weights that learning starts from; of several starts the one that ends best is kept."""
         start: Floats = model.weights
         if penalty.centre is not None:
             start = penalty.centre
@@ -247,15 +255,11 @@ class Estimator(Settings):
         if self.init == "counts" or aligned is not None:
             from scansion.models.starts import counted
 
-            function = log_objective(objective, penalty, threads)
-
-            def loss(w: Floats) -> float:
-                return function(w)[0] + float(np.sum(penalty.c1 * np.abs(w)))
-
+            loss = total_loss(objective, penalty, settings.n_jobs)
             counts, self.start_loss_ = counted(model, objective.inputs, known if aligned is None else aligned, loss)
             if aligned is not None or self.start_loss_ < loss(start):
                 start = counts
-        return start
+        yield start
 
     def scores_by_level(self) -> list[Any]:
         """`scores_of` of each level."""
@@ -779,6 +783,14 @@ class Estimator(Settings):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "model_")
+
+
+def total_loss(objective: Objective, penalty: Penalty, threads: int) -> Callable[[Floats], float]:
+    """The log loss with all penalties, as a function of the weights."""
+    from scansion.training.learn import log_objective
+
+    function = log_objective(objective, penalty, threads)
+    return lambda w: function(w)[0] + float(np.sum(penalty.c1 * np.abs(w)))
 
 
 def _word(value: Any) -> str:
