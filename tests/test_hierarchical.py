@@ -227,7 +227,7 @@ def test_lattices():
 def test_blocks_give_the_same_answers(monkeypatch):
     model, _, X, y, _ = weighted("everything there is", 4, hidden=True)
     asked = model.predict(X), model.predict_marginals(X, constraints=y), model.log_likelihood(X, y)
-    monkeypatch.setattr("scansion.models.estimator._TOKENS_AT_ONCE", 3)
+    monkeypatch.setattr("scansion.models.fitted._TOKENS_AT_ONCE", 3)
     assert (model.predict(X), model.predict_marginals(X, constraints=y), model.log_likelihood(X, y)) == asked
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from scansion import _checks as checks
 from scansion import model_file
 from scansion._checks import Floats, Ints
-from scansion.models.estimator import Estimator, cut, total_loss
+from scansion.data.dataset import cut
+from scansion.models.estimator import Estimator, total_loss
 from scansion.models.inputs import INTERCEPT
 from scansion.models.nested_model import CLIQUES, NestedModel, unpacked
 from scansion.models.packing import unpack
