@@ -190,6 +190,7 @@ constexpr Kernels table = {
     mix_rows,
     add_scaled,
     array_max,
+    sum_max,
     dot,
     subtract,
     exp_array,

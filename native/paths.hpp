@@ -110,7 +110,8 @@ inline bool best_chain_labels(const ChainView& view, const double* table, int32_
   }
 }
 
-// Segment lattice on the pattern automaton. Ways are listed as the ranks of viterbi.hpp order them (null: no order).
+// Segment lattice on the pattern automaton. Ways are listed as the ranks of viterbi.hpp order them (null: no order, the table
+// is not one of best scores).
 class SegmentGraph {
  public:
   using Number = double;
@@ -158,6 +159,11 @@ class SegmentGraph {
         out.push_back({T, static_cast<int32_t>(p), -1, work_.a[T * work_.Sp + p]});
     if (ranks_) sort(out.begin(), out.end());
   }
+  // the best way into (v, p), as it was noted down with the ranks
+  Way best_before(int64_t v, int64_t p) const {
+    const int32_t* length = ranks_ + (view_.length + 1 + v) * net_.states + p;
+    return {v - *length, length[(view_.length + 1) * net_.states], label(p), 0.0};
+  }
 
  private:
   template <class Iterator>
@@ -187,9 +193,9 @@ Number weigh(const std::vector<WayTo<Number>>& ways, std::vector<double>& weight
   return best->total + Number(std::log(sum));
 }
 
-// Follows the ways that choose(ways) points to, from the end to the beginning.
-template <class Graph, class Choose>
-bool walk(Graph& graph, const Choose& choose, Path& path) {
+// Follows ways from the end to the beginning: choose(ways) points to the last one, before(v, state, ways) to the next.
+template <class Graph, class Choose, class Before>
+bool walk(Graph& graph, const Choose& choose, const Before& before, Path& path) {
   path.clear();
   if (graph.length() == 0) return true;
   std::vector<WayTo<typename Graph::Number>> ways;
@@ -205,18 +211,32 @@ bool walk(Graph& graph, const Choose& choose, Path& path) {
       return true;
     }
     v = from;
-    graph.prepare(v);
-    graph.incoming(v, state, ways);
-    at = choose(ways);
+    at = before(v, state, ways);
   }
   path.clear();
   return false;
+}
+template <class Graph, class Choose>
+bool walk(Graph& graph, const Choose& choose, Path& path) {
+  const auto before = [&](int64_t v, int32_t state, auto& ways) {
+    graph.prepare(v);
+    graph.incoming(v, state, ways);
+    return choose(ways);
+  };
+  return walk(graph, choose, before, path);
 }
 
 // The best path, from a table of best scores.
 template <class Graph>
 bool best_path(Graph& graph, Path& path) {
   return walk(graph, best_way<WayTo<typename Graph::Number>>, path);
+}
+inline bool best_path(SegmentGraph& graph, Path& path) {
+  const auto before = [&](int64_t v, int32_t state, std::vector<Way>& ways) {
+    ways.assign(1, graph.best_before(v, state));
+    return ways.data();
+  };
+  return walk(graph, best_way<Way>, before, path);
 }
 
 // A random path drawn from the distribution, from a table of forward sums. uniform: one number in [0, 1) for each

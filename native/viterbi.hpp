@@ -9,36 +9,43 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "kernels.hpp"
 #include "numeric.hpp"
+#include "viterbi_additive.hpp"
 
 namespace scansion {
 
-// Fills work.a (relative to work.a_scale), work.alive and ranks (T+1, S).
+// Fills work.a (relative to work.a_scale), work.alive and ranks (3, T+1, S): ranks, and of each best configuration the length
+// of its last segment and the state before that.
 inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, const TopologyView& net, double* block,
                                SegmentWork& work, std::vector<int32_t>& ranks) {
   kernels.segment_prepare(view, net, block, work);
   const int64_t T = view.length, S = net.states, K = net.keys;
-  ranks.assign(static_cast<size_t>((T + 1) * S), 0);
-  std::vector<int32_t> source(static_cast<size_t>((T + 1) * K)), length(K), state_length(S), state_source(S), order;
+  ranks.assign(static_cast<size_t>(3 * (T + 1) * S), 0);
+  std::vector<int32_t> source(static_cast<size_t>((T + 1) * K)), length(K), order;
   std::fill_n(work.a, work.Sp, kMinusInfinity);
   work.a[net.initial] = 0.0;
   work.a_scale[0] = Scale();
   work.alive[0] = 1;
+  std::optional<AdditiveBest> additive;
+  if (AdditiveBest::serves(view, net)) additive.emplace(kernels, view, net, work);
   bool fine = true;
   for (int64_t v = 0; v <= T; ++v) {
     double* a = work.a + v * work.Sp;
     if (v > 0) {
-      const bool keyed = kernels.segment_end_rows(view, net, work, v);
       const Scale& reference = work.a_scale[v - 1];
       double* h = work.h;
-      std::fill_n(h, K, kMinusInfinity);
-      for (int64_t d = 1; d <= view.max_length && d <= v; ++d) {
+      if (additive) additive->step(v);
+      const bool known = additive && additive->ends(v, reference, h, length.data());
+      if (!known) std::fill_n(h, K, kMinusInfinity);
+      const bool keyed = !known && kernels.segment_end_rows(view, net, work, v);
+      for (int64_t d = 1; !known && d <= view.max_length && d <= v; ++d) {
         if (!(work.row_top[d - 1] > kMinusInfinity)) continue;
         const int64_t u = v - d;
-        const double offset = (work.a_scale[u].hi - reference.hi) + (work.a_scale[u].lo - reference.lo);
+        const double offset = difference(work.a_scale[u], reference);
         if (!(offset <= kFar)) work.tame = false;
         const double* row = work.rows + (d - 1) * work.row_stride;
         const double* g = work.g + u * work.Kp;
@@ -57,6 +64,7 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
       if (!work.tame) return Filled::kLost;
       order.clear();
       double top = kMinusInfinity;
+      int32_t *state_length = ranks.data() + (T + 1 + v) * S, *state_source = state_length + (T + 1) * S;
       for (int64_t p = 0; p < S; ++p) {
         int64_t best = -1;
         for (int64_t k = net.state_keys[p]; k < net.state_keys[p + 1]; ++k) {
@@ -85,10 +93,7 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
       if (!(std::abs(top) <= kFar)) return Filled::kLost;
       for (const int32_t p : order) fine = fine && a[p] - top >= -kFar;
       for (int64_t p = 0; p < S; ++p) a[p] -= top;
-      Scale& scale = work.a_scale[v];
-      const double sum = scale.hi + top, b = sum - scale.hi;
-      scale.lo += (scale.hi - (sum - b)) + (top - b);
-      scale.hi = sum;
+      add(work.a_scale[v], top);
       const auto label = [&](int32_t p) { return net.key_label[net.state_keys[p]]; };
       std::sort(order.begin(), order.end(), [&](int32_t p, int32_t q) {
         if (label(p) != label(q)) return label(p) < label(q);
@@ -115,6 +120,7 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
       g[k] = best;
       source[v * K + k] = from;
     }
+    if (additive) additive->start(v, g, work.a_scale[v]);
   }
   if (!work.alive[T]) return Filled::kNothing;
   return fine ? Filled::kFine : Filled::kDoubtful;
