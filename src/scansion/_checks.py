@@ -30,6 +30,7 @@ MOST_COUNT = 2**31 - 1
 """The largest integer that is taken for a number of things."""
 
 _EXACT_INTEGERS = 2**53
+_PLAIN = frozenset({float, int, str, bool, type(None)})
 
 
 class Absent:
@@ -79,6 +80,10 @@ def plain(name: str, value: Any) -> npt.NDArray[Any]:
         raise ValueError(f"{name}[{show(at)}] is masked: fill masked entries in first, for example by {name}.filled(0)")
     if isinstance(value, np.matrix):
         raise ValueError(f"{name} is an np.matrix: give an array, np.asarray({name})")
+    if isinstance(value, (list, tuple)):  # NumPy would read the data of masked arrays in them
+        for i, entry in enumerate(value):
+            if type(entry) not in _PLAIN:
+                plain(f"{name}[{i}]", entry)
     try:
         return np.asarray(value)
     except (ValueError, OverflowError) as error:
@@ -145,6 +150,12 @@ def _short(number: int) -> str:
     if abs(number) < 10**40:
         return str(number)
     return f"{'-' if number < 0 else ''}10 to the power of about {int(number.bit_length() * 0.30103)}"
+
+
+def flag(name: str, value: Any) -> None:
+    """Raise unless `value` is plainly yes or no: True, False, an integer or None."""
+    if not isinstance(value, (int, np.integer, np.bool_, type(None))):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
 def is_number(value: Any) -> bool:

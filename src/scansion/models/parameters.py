@@ -300,6 +300,9 @@ class Settings(Parameters):
         if self.expectations is not None and algorithm != "lbfgs":
             raise ValueError(f"algorithm={algorithm!r} knows no expectations: use 'lbfgs'")
         _one_of("init", self.init, (None, "counts"))
+        for field in dataclasses.fields(self):
+            if field.metadata.get("kind") == "bool":
+                checks.flag(field.name, getattr(self, field.name))
         high = max(_numbers(c2, 1.0))
         if algorithm in ("l2sgd", "asgd", "mm") and high <= 0.0:
             raise ValueError(f"algorithm={algorithm!r} needs c2 > 0, which sets its learning rate; got {high}")
