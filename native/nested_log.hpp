@@ -12,14 +12,21 @@ namespace scansion {
 //
 // sum_rows adds up the rows of a table (rows, columns), column by column; the table is overwritten.
 
+// values that are logarithms
 template <class N>
-struct LogSum {
+struct Logarithms {
   using Number = N;
   using Value = N;
   static Value of(const Number& score) { return score; }
   static const Number& score(const Value& v) { return v; }
   static Value times(const Value& a, const Value& b) { return a + b; }
   static void shift(Value& v, double by) { v += Number(by); }
+};
+
+template <class N>
+struct LogSum : Logarithms<N> {
+  using Number = N;
+  using Value = N;
   static Value sum(const Value* x, size_t n) {
     Number top(kMinusInfinity);
     for (size_t i = 0; i < n; ++i) top = top < x[i] ? x[i] : top;
@@ -53,13 +60,9 @@ struct LogSum {
 };
 
 template <class N>
-struct Highest {
+struct Highest : Logarithms<N> {
   using Number = N;
   using Value = N;
-  static Value of(const Number& score) { return score; }
-  static const Number& score(const Value& v) { return v; }
-  static Value times(const Value& a, const Value& b) { return a + b; }
-  static void shift(Value& v, double by) { v += Number(by); }
   static Value sum(const Value* x, size_t n) {
     Number top(kMinusInfinity);
     for (size_t i = 0; i < n; ++i) top = top < x[i] ? x[i] : top;
