@@ -51,6 +51,8 @@ def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
     if array.dtype.itemsize > 8:
         raise ValueError(f"{name} has dtype {array.dtype}, which float64 cannot hold without loss")
     check_shape(name, array, shape)
+    if array.dtype != np.float64 or not array.flags.c_contiguous:
+        memory(f"the numbers of {name}", array.size)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         large = (array > _EXACT_INTEGERS) | (array < -_EXACT_INTEGERS if array.dtype.kind == "i" else False)
         if large.any():
@@ -172,13 +174,18 @@ def memory(what: str, numbers: int) -> None:
     """Raise a MemoryError if so many numbers of 8 bytes do not fit into what is left, as far as the system says."""
     if numbers < 2**24:
         return
+    left = _left()
+    if left is not None and 8 * numbers > left:
+        raise MemoryError(f"{what} take {8e-9 * numbers:.1f} GB, but {1e-9 * left:.1f} GB of memory are left")
+
+
+def _left() -> int | None:
+    """Bytes of memory that are left, where the system says."""
     try:
         with open("/proc/meminfo") as file:
-            left = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
     except (OSError, StopIteration, ValueError):
-        return
-    if 8 * numbers > left:
-        raise MemoryError(f"{what} take {8e-9 * numbers:.1f} GB, but {1e-9 * left:.1f} GB of memory are left")
+        return None
 
 
 def jobs(value: Any) -> int:

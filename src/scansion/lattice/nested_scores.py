@@ -378,9 +378,9 @@ def _plain(name: str, level: Any) -> Any:
     """The scores of a level as arrays."""
     if not isinstance(level, Persistence):
         return checks.plain(name, level)
-    parts = zip(Persistence._fields[:-1], level[:-1], strict=True)
-    arrays = {part: value if value is None else checks.plain(f"{name}.{part}", value) for part, value in parts}
-    return level._replace(**arrays)
+    parts = zip(Persistence._fields, level[:-1], strict=False)
+    arrays = [value if value is None else checks.plain(f"{name}.{part}", value) for part, value in parts]
+    return Persistence(*arrays, max_length=level.max_length)
 
 
 def _n_rows(persist: list[Any], lists: dict[str, list[Any]]) -> int:

@@ -97,6 +97,12 @@ class Parameters:
         value = getattr(self, name)
         return type(self).__dataclass_fields__[name].default if value is None else value  # type: ignore[attr-defined]
 
+    def _check_flags(self) -> None:
+        """Raise where a parameter that is yes or no is neither."""
+        for field in _fields(self):
+            if field.metadata["kind"] == "bool":
+                checks.flag(field.name, getattr(self, field.name))
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters given to the constructor."""
         return {name: getattr(self, name) for name in self._parameter_names()}
@@ -300,9 +306,6 @@ class Settings(Parameters):
         if self.expectations is not None and algorithm != "lbfgs":
             raise ValueError(f"algorithm={algorithm!r} knows no expectations: use 'lbfgs'")
         _one_of("init", self.init, (None, "counts"))
-        for field in dataclasses.fields(self):
-            if field.metadata.get("kind") == "bool":
-                checks.flag(field.name, getattr(self, field.name))
         high = max(_numbers(c2, 1.0))
         if algorithm in ("l2sgd", "asgd", "mm") and high <= 0.0:
             raise ValueError(f"algorithm={algorithm!r} needs c2 > 0, which sets its learning rate; got {high}")

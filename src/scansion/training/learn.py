@@ -347,7 +347,7 @@ def _mistakes(job: _Job) -> Learnt:
     online = _core.Online(_MISTAKES[settings.algorithm])
     online.average = settings.algorithm == "ap" or (settings.algorithm == "pa" and settings.averaging)
     online.gamma = settings.gamma
-    online.pa_type = settings.pa_type
+    online.pa_type = int(settings.pa_type)
     online.aggressiveness = settings.c
     online.error_sensitive = settings.error_sensitive
     rng = np.random.default_rng(settings.random_state)
