@@ -89,11 +89,11 @@ class NestedGraph {
   using Way = NestedWay<Number>;
 
   // levels: those that configurations have; a level of single steps may be below them
-  NestedGraph(const NestedModel& model, const NestedView& view, int64_t levels)
+  NestedGraph(const NestedTopology& model, const NestedView& view, int64_t levels)
       : model_(model), view_(view), levels_(levels) {}
   NestedGraph(const NestedGraph&) = delete;
 
-  const NestedModel& model() const { return model_; }
+  const NestedTopology& model() const { return model_; }
   const NestedView& view() const { return view_; }
   Configuration nothing() const { return Configuration(static_cast<size_t>(levels_)); }
 
@@ -280,7 +280,7 @@ class NestedGraph {
     return *rows;
   }
 
-  const NestedModel& model_;
+  const NestedTopology& model_;
   const NestedView& view_;
   int64_t levels_;
   NestedTables<Ring> tables_;
@@ -339,7 +339,7 @@ std::vector<std::vector<NestedRecord>> nested_best(Graph& graph, int64_t k) {
 
 // use(graph), until it returns true: a graph in doubles and, where these have not the digits, one in exact numbers.
 template <template <class> class Ring, class Use>
-bool on_nested(const NestedModel& model, const NestedView& view, int64_t levels, const Use& use) {
+bool on_nested(const NestedTopology& model, const NestedView& view, int64_t levels, const Use& use) {
   {
     NestedGraph<Ring<double>> graph(model, view, levels);
     if (use(graph)) return true;
