@@ -378,9 +378,9 @@ def _plain(name: str, level: Any) -> Any:
     """The scores of a level as arrays."""
     if not isinstance(level, Persistence):
         return checks.plain(name, level)
-    parts = zip(Persistence._fields, level[:-1], strict=False)
-    arrays = [value if value is None else checks.plain(f"{name}.{part}", value) for part, value in parts]
-    return Persistence(*arrays, max_length=level.max_length)
+    given = {part: value for part, value in level._asdict().items() if part != "max_length" and value is not None}
+    arrays: dict[str, Any] = {part: checks.plain(f"{name}.{part}", value) for part, value in given.items()}
+    return level._replace(**arrays)
 
 
 def _n_rows(persist: list[Any], lists: dict[str, list[Any]]) -> int:
