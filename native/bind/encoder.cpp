@@ -227,7 +227,8 @@ class Walker {
       if (result == -1.0 && PyErr_Occurred()) {
         nb::python_error cause;
         const bool overflow = PyLong_Check(value) && cause.matches(PyExc_OverflowError);
-        if (!overflow && !cause.matches(PyExc_TypeError)) throw cause;
+        // an array of several or no entries says ValueError
+        if (!overflow && !cause.matches(PyExc_TypeError) && !cause.matches(PyExc_ValueError)) throw cause;
         try {
           if (!overflow) not_a_value(value);
           fail(PyExc_ValueError, "attribute %.200R has an integer value too large for float64",

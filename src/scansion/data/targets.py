@@ -133,7 +133,7 @@ def entries_of(sequence: Any, b: int) -> list[Any]:
     if isinstance(sequence, (dict, set, frozenset)) or not hasattr(sequence, "__iter__"):
         raise TypeError(f"y[{b}] must be a list of labels, got an object of type {type(sequence).__name__}")
     if isinstance(sequence, np.ndarray):
-        return list(sequence.tolist())
+        return list(checks.plain(f"y[{b}]", sequence).tolist())
     return list(sequence)
 
 

@@ -241,12 +241,7 @@ class Compressed:
         if isinstance(trajectory, (str, bytes)) or not isinstance(trajectory, Iterable):
             raise ValueError(f"{name} must be a sequence of labels, got {trajectory!r}")
         given = list(trajectory)
-        if any(
-            np.ndim(label) if isinstance(label, np.ndarray) else isinstance(label, (list, tuple)) for label in given
-        ):
-            raise ValueError(f"{name} must be a sequence of labels, got {trajectory!r}")
-        array = np.array(given, np.int64 if not given else None)
-        labels = checks.integers(name, array, len(given), 0, self.n_labels - 1)
+        labels = checks.integers(name, given or np.empty(0, np.int64), len(given), 0, self.n_labels - 1)
         if self._merge:
             check_neighbours(name, labels.tolist())
         return tuple(labels.tolist())

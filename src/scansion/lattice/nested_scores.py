@@ -327,13 +327,17 @@ class NestedCore(Core):
 def parse(persist: Any, transit: Any, init: Any, end: Any, children: Any, offsets: Any) -> NestedCore:
     """The arguments of `NestedLattice` (offsets None) or `NestedBatch`, checked."""
     given = _listed("persist", persist, None)
+    given = [_plain(f"persist[{d}]", level) for d, level in enumerate(given)]
     depth = len(given)
     if depth > _MOST_LEVELS:
         raise ValueError(f"persist must have at most {_MOST_LEVELS} levels, got {depth}")
     if depth < 2:
         raise ValueError(f"persist must have at least 2 levels, root and bottom, got {depth}")
     cliques = {"transit": transit, "init": init, "end": end}
-    lists = {name: _listed(name, value, depth - 1) for name, value in cliques.items()}
+    lists = {
+        name: [checks.plain(f"{name}[{d}]", one) for d, one in enumerate(_listed(name, value, depth - 1))]
+        for name, value in cliques.items()
+    }
     single = offsets is None
     if single:
         rows = _n_rows(given, lists)
@@ -368,6 +372,15 @@ def _listed(name: str, value: Any, length: int | None) -> list[Any]:
     if length is not None and len(value) != length:
         raise ValueError(f"{name} must have {length} entries, one less than the levels of persist, got {len(value)}")
     return list(value)
+
+
+def _plain(name: str, level: Any) -> Any:
+    """The scores of a level as arrays."""
+    if not isinstance(level, Persistence):
+        return checks.plain(name, level)
+    given = {part: value for part, value in level._asdict().items() if part != "max_length" and value is not None}
+    arrays: dict[str, Any] = {part: checks.plain(f"{name}.{part}", value) for part, value in given.items()}
+    return level._replace(**arrays)
 
 
 def _n_rows(persist: list[Any], lists: dict[str, list[Any]]) -> int:

@@ -192,6 +192,7 @@ class Estimator(Fitted):
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked; ValueError says what is wrong with one, also of the others."""
+        self._check_flags()
         self._selection()
         if self.rules is not None:
             given_rules(self.rules)
