@@ -86,6 +86,15 @@ void segment_prepare(const SegmentView& view, const TopologyView& net, double* b
 Filled segment_table(const SegmentView& view, const TopologyView& net, double* block, SegmentWork& work) {
   segment_prepare(view, net, block, work);
   Scale log_z;
+  if (work.tame) {  // linear space where it serves: logarithms of the states in place of exponentials of the arcs
+    exponentiate_starts(work);
+    const bool served = segment_forward(view, net, work, log_z);
+    segment_prepare(view, net, block, work);
+    if (served) {
+      for (int64_t i = 0; i < (view.length + 1) * work.Sp; ++i) work.a[i] = std::log(work.a[i]);
+      return Filled::kFine;
+    }
+  }
   return segment_log_forward(view, net, work, log_z);
 }
 
@@ -182,6 +191,7 @@ constexpr Kernels table = {
     add_scaled,
     max_plus,
     array_max,
+    sum_max,
     dot,
     subtract,
     exp_array,

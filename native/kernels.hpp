@@ -55,6 +55,8 @@ struct Kernels {
   // h (n,) = the greater of h and g + (row + offset)
   void (*max_plus)(const double* g, const double* row, double offset, int64_t n, double* h);
   double (*most)(const double* x, int64_t n);  // the greatest, -inf of none
+  // the greatest of a + b and, in tops, that of every so many of them
+  double (*sum_max)(const double* a, const double* b, int64_t n, int64_t chunk, double* tops);
   double (*dot)(const double* a, const double* b, int64_t n);
   void (*subtract)(const double* a, const double* b, int64_t n, double* out);  // out (n,) = a - b
   void (*exp_array)(const double* x, int64_t n, double* out);

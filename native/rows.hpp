@@ -111,4 +111,23 @@ inline void subtract(const double* a, const double* b, int64_t n, double* out) {
   for (; j < n; ++j) out[j] = a[j] - b[j];
 }
 
+// The greatest of a + b, -inf of none; tops (n / chunk, rounded up): of every chunk of them, the last one shorter.
+inline double sum_max(const double* a, const double* b, int64_t n, int64_t chunk, double* tops) {
+  double top = kMinusInfinity;
+  for (int64_t first = 0; first < n; first += chunk) {
+    const int64_t stop = first + chunk < n ? first + chunk : n;
+    Vec p = splat(kMinusInfinity), q = p;
+    int64_t j = first;
+    for (; j + 2 * kLanes <= stop; j += 2 * kLanes) {
+      p = max(p, load(a + j) + load(b + j));
+      q = max(q, load(a + j + kLanes) + load(b + j + kLanes));
+    }
+    double m = horizontal_max(max(p, q));
+    for (; j < stop; ++j) m = a[j] + b[j] > m ? a[j] + b[j] : m;
+    *tops++ = m;
+    top = m > top ? m : top;
+  }
+  return top;
+}
+
 }  // namespace scansion::SCANSION_ISA

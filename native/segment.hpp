@@ -77,6 +77,24 @@ inline bool too_small(const double* x, int64_t n, int64_t except) {
   return false;
 }
 
+// w.state are the sums of w.h at u: false if it, or something finite in it, may have vanished.
+inline bool sources_kept(const SegmentWork& w, int64_t u, bool watch, bool lossless) {
+  if (!(row_sum(w.state, w.Sp) > kTiny)) return false;
+  if (!watch) return true;
+  lossless = lossless && row_smallest(w.h, w.Kp) * exp_scalar(start_low(w, u)) > kNoUnderflow;
+  return lossless || !too_small(w.state, w.S, -1);
+}
+
+// From w.state to the keys that lead there: b (Kp,), rescaled; w.b_scale[u] grows by that and by the start's.
+inline void step_back(const TopologyView& n, SegmentWork& w, int64_t u, double* b) {
+  const int x = exponent_of(row_sum(w.state, w.Sp));
+  row_scale(w.state, w.Sp, two_to(-x));
+  add(w.b_scale[u], start_top(w, u));
+  add(w.b_scale[u], x * kLn2);
+  for (int64_t k = 0; k < w.K; ++k) b[k] = w.state[n.key_target[k]];
+  for (int64_t k = w.K; k < w.Kp; ++k) b[k] = 0.0;
+}
+
 // Forward, linear space; w.start_w holds exponentials. False: use the log-space sweep.
 inline bool segment_forward(const SegmentView& s, const TopologyView& n, SegmentWork& w, Scale& log_z) {
   const int64_t T = s.length, M = s.max_length;
@@ -149,17 +167,20 @@ inline bool segment_forward(const SegmentView& s, const TopologyView& n, Segment
   return true;
 }
 
-// posteriors of the arcs that leave u, by start class: a[u][p] exp(start part) H[u][key] * factor
-inline void start_posteriors(const TopologyView& n, const SegmentWork& w, const double* a, const double* weight,
-                             const double* h, double factor, double* out) {
-  const double* node = node_sums(n, w, a, w.state_sum);
-  row_zero(out, w.Qp);
+// Posteriors of the arcs that leave u, by start class: a[u][p] exp(start part) H[u][key] * factor. Where all positions share
+// the start part they are added up in w.start_q, for the sink to have once.
+inline void start_posteriors(const TopologyView& n, const SegmentWork& w, int64_t u, double factor,
+                             const SegmentSink& sink) {
+  const double *node = node_sums(n, w, w.a + u * w.Sp, w.state_sum), *weight = start_row(w, u), *h = w.h;
+  double* out = w.start_q;
+  if (w.start_rows > 1) row_zero(out, w.Qp);
   for (int64_t k = 0; k < w.K; ++k) {
     const double x = h[k] * factor;
     if (x == 0.0) continue;
     for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
       out[n.arc_start[i]] += node[n.arc_source[i]] * weight[n.arc_start[i]] * x;
   }
+  if (w.start_rows > 1) sink.starts(u, out);
 }
 
 // Backward and posteriors, linear space, after segment_forward. False: use the log-space sweep.
@@ -213,33 +234,21 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
       }
       sink.segment(u, d, w.q);
     }
-    const double* weight = start_row(w, u);
-    source_sums(n, w, w.h, weight, w.state);
-    const double sum = row_sum(w.state, w.Sp);
-    if (!(sum > kTiny)) return false;
-    if (watch) {
-      if (!(row_smallest(w.h, w.Kp) * exp_scalar(start_low(w, u)) > kNoUnderflow)) lossless = false;
-      if (!lossless && too_small(w.state, w.S, -1)) return false;
-    }
+    source_sums(n, w, w.h, start_row(w, u), w.state);
+    if (!sources_kept(w, u, watch, lossless)) return false;
     if (n.start_classes && sink.answer.starts) {
       // g was rescaled after its sums were taken: g_scale - a_scale holds by how much
       const double back = log_ratio(w.a_scale[u], heaviest.scale, log_z) + start_top(w, u);
       if (back > 600.0) return false;
-      start_posteriors(n, w, w.a + u * w.Sp, weight, w.h, exp_scalar(back), w.start_q);
-      sink.starts(u, w.start_q);
+      start_posteriors(n, w, u, exp_scalar(back), sink);
     }
-    const int x = exponent_of(sum);
-    row_scale(w.state, w.Sp, two_to(-x));
-    add(w.b_scale[u], start_top(w, u));
-    add(w.b_scale[u], x * kLn2);
-    double* b = w.b + u * w.Kp;
-    for (int64_t k = 0; k < w.K; ++k) b[k] = w.state[n.key_target[k]];
-    for (int64_t k = w.K; k < w.Kp; ++k) b[k] = 0.0;
+    step_back(n, w, u, w.b + u * w.Kp);
     if (watch) {
       const double low = std::log(row_smallest(w.state, w.Sp));
       b_low = low < b_low ? low : b_low;
     }
   }
+  if (w.start_rows == 1) sink.starts(0, w.start_q);
   sink.close();
   return true;
 }

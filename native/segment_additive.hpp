@@ -242,36 +242,22 @@ class AdditiveSweep {
         const double factor = exp_scalar(log_factor);
         const double* g = w.g + u * w.Kp;
         for (int64_t k = 0; k < w.K; ++k) w.start_e[u * w.Cp + n.key_extent[k]] += g[k] * w.h[k] * factor;
-        const double* weight = start_row(w, u);
-        if (x.dense) {
+        if (x.dense)
           mix_rows(x.by_key, w.Sp, w.h, w.K, w.state);
-        } else {
-          source_sums(n, w, w.h, weight, w.state);
-        }
-        const double sum = row_sum(w.state, w.Sp);
-        if (!(sum > kTiny)) return false;
-        if (watch) {
-          if (!(row_smallest(w.h, w.Kp) * exp_scalar(start_low(w, u)) > kNoUnderflow)) lossless = false;
-          if (!lossless && too_small(w.state, w.S, -1)) return false;
-        }
+        else
+          source_sums(n, w, w.h, start_row(w, u), w.state);
+        if (!sources_kept(w, u, watch, lossless)) return false;
         if (n.start_classes && sink.answer.starts) {
           const double back = log_ratio(w.a_scale[u], at, log_z) + start_top(w, u);
           if (back > 600.0) return false;
-          if (x.dense) {
+          if (x.dense)
             count_arcs(w.a + u * w.Sp, exp_scalar(back));
-          } else {
-            start_posteriors(n, w, w.a + u * w.Sp, weight, w.h, exp_scalar(back), w.start_q);
-            sink.starts(u, w.start_q);
-          }
+          else
+            start_posteriors(n, w, u, exp_scalar(back), sink);
         }
         if (u == 0) break;
-        const int e = exponent_of(sum);
-        row_scale(w.state, w.Sp, two_to(-e));
         w.b_scale[u] = at;
-        add(w.b_scale[u], start_top(w, u));
-        add(w.b_scale[u], e * kLn2);
-        for (int64_t k = 0; k < w.K; ++k) b[k] = w.state[n.key_target[k]];
-        for (int64_t k = w.K; k < w.Kp; ++k) b[k] = 0.0;
+        step_back(n, w, u, b);
       }
       const double log_factor = log_ratio(w.a_scale[u], w.b_scale[u], log_z);
       if (log_factor > 600.0) return false;
@@ -281,11 +267,9 @@ class AdditiveSweep {
     }
     for (int64_t c = 0; c < w.C; ++c)
       for (int64_t d = x.lo[c]; d <= x.hi[c]; ++d) w.length_e[(d - 1) * w.Cp + c] = x.lengths[c * x.stride + d];
-    if (x.dense && n.start_classes && sink.answer.starts) {
-      row_zero(w.start_q, w.Qp);
+    if (x.dense && n.start_classes && sink.answer.starts)
       each_arc([&](int64_t k, int64_t p, int64_t start) { w.start_q[start] += x.arcs[k * w.Sp + p]; });
-      sink.starts(0, w.start_q);
-    }
+    if (w.start_rows == 1) sink.starts(0, w.start_q);
     sink.close();
     return true;
   }

@@ -16,6 +16,7 @@ struct SegmentSink {
     row_zero(w.start_e, (s.length + 1) * w.Cp);
     row_zero(w.end_e, (s.length + 1) * w.Cp);
     row_zero(w.length_e, s.max_length * w.Cp);
+    row_zero(w.start_q, w.Qp);
   }
 
   // classes -> patterns: each class passes what it got on to the class of its suffix

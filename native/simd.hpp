@@ -226,14 +226,6 @@ inline double two_to(int e) {
   return x;
 }
 
-inline void add(Scale& s, double x) {
-  const double sum = s.hi + x;
-  const double b = sum - s.hi;
-  s.lo += (s.hi - (sum - b)) + (x - b);
-  s.hi = sum;
-}
-inline double difference(const Scale& x, const Scale& y) { return (x.hi - y.hi) + (x.lo - y.lo); }
-inline double value(const Scale& s) { return s.hi + s.lo; }
 constexpr double kLn2 = 0.693147180559945309417;
 
 }  // namespace scansion::SCANSION_ISA

@@ -122,6 +122,14 @@ struct SegmentView {
 struct Scale {
   double hi = 0.0, lo = 0.0;
 };
+inline void add(Scale& s, double x) {
+  const double sum = s.hi + x;
+  const double b = sum - s.hi;
+  s.lo += (s.hi - (sum - b)) + (x - b);
+  s.hi = sum;
+}
+inline double difference(const Scale& x, const Scale& y) { return (x.hi - y.hi) + (x.lo - y.lo); }
+inline double value(const Scale& s) { return s.hi + s.lo; }
 
 // One sequence's tables, carved from one block of doubles; the sweeps of segment.hpp fill them.
 struct SegmentWork {

@@ -2,36 +2,38 @@
 // reading configurations from the end, the smaller label wins, then the shorter segment.
 //
 // States hide part of the past. The best configuration alone is found by walking back through all best ones at once
-// (best_path in paths.hpp). Where several are wanted the rule needs memory: rank(v, p) orders, among the states at v, the
-// best configurations that lead there, read from the end. It follows from the last segment's label, its length, and the
-// rank of the state where that segment started.
+// (best_path in paths.hpp). Where several are wanted, or looking at all ways in would take long, the rule needs memory:
+// rank(v, p) orders, among the states at v, the best configurations that lead there, read from the end. It follows from
+// the last segment's label, its length, and the rank of the state where that segment started.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "kernels.hpp"
 #include "numeric.hpp"
+#include "viterbi_additive.hpp"
 
 namespace scansion {
 
 // The ranks of a table of best scores, position by position.
 class Ranks {
  public:
-  Ranks(const TopologyView& net, int64_t length) : net_(net), S_(net.states), K_(net.keys) {
-    ranks_.resize(static_cast<size_t>((length + 1) * S_));
+  Ranks(const TopologyView& net, int64_t length)
+      : net_(net), S_(net.states), K_(net.keys), size_((length + 1) * net.states) {
+    ranks_.resize(static_cast<size_t>(3 * size_));
     source_.resize(static_cast<size_t>((length + 1) * K_));
     key_length_.resize(static_cast<size_t>(K_));
-    state_length_.resize(static_cast<size_t>(S_));
-    state_source_.resize(static_cast<size_t>(S_));
     state_.resize(static_cast<size_t>(net.nodes));
   }
-  const int32_t* data() const { return ranks_.data(); }  // (T + 1, S)
+  // (3, T + 1, S): ranks, and of each best configuration the length of its last segment and the state before that
+  const int32_t* data() const { return ranks_.data(); }
 
-  // key k has its best score at the end of a segment of length d
-  void lasts(int64_t k, int64_t d) { key_length_[k] = static_cast<int32_t>(d); }
+  // (K,) the length of the segment that has the best score of each key, to be written before choose()
+  int32_t* lengths() { return key_length_.data(); }
 
   // the best of the keys of state p, scores h (K,), that end at v; -1: none is possible
   int64_t choose(int64_t v, int64_t p, const double* h) {
@@ -45,8 +47,8 @@ class Ranks {
       if (better) best = k;
     }
     if (best < 0) return -1;
-    state_length_[p] = key_length_[best];
-    state_source_[p] = source_[(v - key_length_[best]) * K_ + best];
+    ranks_[size_ + v * S_ + p] = key_length_[best];
+    ranks_[2 * size_ + v * S_ + p] = source_[(v - key_length_[best]) * K_ + best];
     order_.push_back(static_cast<int32_t>(p));
     return best;
   }
@@ -54,11 +56,12 @@ class Ranks {
   // after choose() for all states at v
   void settle(int64_t v) {
     const auto label = [&](int32_t p) { return net_.key_label[net_.state_keys[p]]; };
+    const int32_t *length = ranks_.data() + size_ + v * S_, *source = length + size_;
     std::sort(order_.begin(), order_.end(), [&](int32_t p, int32_t q) {
       if (label(p) != label(q)) return label(p) < label(q);
-      if (state_length_[p] != state_length_[q]) return state_length_[p] < state_length_[q];
-      const int64_t u = v - state_length_[p];
-      return ranks_[u * S_ + state_source_[p]] < ranks_[u * S_ + state_source_[q]];
+      if (length[p] != length[q]) return length[p] < length[q];
+      const int64_t u = v - length[p];
+      return ranks_[u * S_ + source[p]] < ranks_[u * S_ + source[q]];
     });
     for (size_t i = 0; i < order_.size(); ++i) ranks_[v * S_ + order_[i]] = static_cast<int32_t>(i);
     order_.clear();
@@ -95,12 +98,11 @@ class Ranks {
   }
 
   const TopologyView& net_;
-  const int64_t S_, K_;
+  const int64_t S_, K_, size_;
   std::vector<int32_t> ranks_;
-  std::vector<int32_t> source_;                     // (T + 1, K) best state that a key leaves
-  std::vector<int32_t> key_length_;                 // (K,)
-  std::vector<int32_t> state_length_, state_source_;  // (S,)
-  std::vector<int32_t> state_;                      // (nodes,) best state of each
+  std::vector<int32_t> source_;      // (T + 1, K) best state that a key leaves
+  std::vector<int32_t> key_length_;  // (K,)
+  std::vector<int32_t> state_;       // (nodes,) best state of each
   std::vector<int32_t> order_;
 };
 
@@ -113,18 +115,22 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
   work.a[net.initial] = 0.0;
   work.a_scale[0] = Scale();
   work.alive[0] = 1;
+  std::optional<AdditiveBest> additive;
+  if (ranks && AdditiveBest::serves(view, net)) additive.emplace(kernels, view, net, work);
   bool fine = true;
   for (int64_t v = 0; v <= T; ++v) {
     double* a = work.a + v * work.Sp;
     if (v > 0) {
-      const bool keyed = kernels.segment_end_rows(view, net, work, v);
       const Scale& reference = work.a_scale[v - 1];
       double* h = work.h;
-      std::fill_n(h, work.Kp, kMinusInfinity);
-      for (int64_t d = 1; d <= view.max_length && d <= v; ++d) {
+      if (additive) additive->step(v);
+      const bool known = additive && additive->ends(v, reference, h, ranks->lengths());
+      if (!known) std::fill_n(h, work.Kp, kMinusInfinity);
+      const bool keyed = !known && kernels.segment_end_rows(view, net, work, v);
+      for (int64_t d = 1; !known && d <= view.max_length && d <= v; ++d) {
         if (!(work.row_top[d - 1] > kMinusInfinity)) continue;
         const int64_t u = v - d;
-        const double offset = (work.a_scale[u].hi - reference.hi) + (work.a_scale[u].lo - reference.lo);
+        const double offset = difference(work.a_scale[u], reference);
         if (!(offset <= kFar)) work.tame = false;
         const double* row = work.rows + (d - 1) * work.row_stride;
         const double* g = work.g + u * work.Kp;
@@ -135,7 +141,7 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
         if (ranks) {
           for (int64_t k = 0; k < K; ++k) {
             const double x = g[k] + (row[k] + offset);
-            if (x > h[k]) h[k] = x, ranks->lasts(k, d);
+            if (x > h[k]) h[k] = x, ranks->lengths()[k] = static_cast<int32_t>(d);
           }
         } else {
           kernels.max_plus(g, row, offset, K, h);
@@ -162,10 +168,7 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
         a[p] -= top;
         fine = fine && (a[p] >= -kFar || !(a[p] > kMinusInfinity));
       }
-      Scale& scale = work.a_scale[v];
-      const double sum = scale.hi + top, b = sum - scale.hi;
-      scale.lo += (scale.hi - (sum - b)) + (top - b);
-      scale.hi = sum;
+      add(work.a_scale[v], top);
       if (ranks) ranks->settle(v);
     }
     if (v == T) break;
@@ -173,6 +176,7 @@ inline Filled fill_best_scores(const Kernels& kernels, const SegmentView& view, 
     double* g = work.g + v * work.Kp;
     if (ranks) {
       ranks->begin(v, a, start, g);
+      if (additive) additive->start(v, g, work.a_scale[v]);
       continue;
     }
     double* node = work.state;

@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import scansion as sc
+from scansion import _checks as checks
 from scansion.cli import main
 from scansion.data import Dataset, encode
 from scansion.models import files
@@ -143,6 +144,10 @@ def test_masks_are_not_ignored():
         encode([np.zeros((2, 2)), masked])
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is masked"):
         sc.CRF().fit(X, Y, sample_weight=np.ma.masked_array([1.0, 1.0], [1, 0]))
+    with pytest.raises(ValueError, match=r"unary\[1\]\[0\] is masked"):
+        sc.ChainLattice([np.zeros(2), np.ma.masked_array([1.0, 0.0], [1, 0])], np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"y\[0\]\[1\] is masked"):
+        sc.CRF().fit([[["a"], ["b"]]], [np.ma.masked_array(["A", "B"], [0, 1])])
     whole = np.ma.masked_array(np.zeros((3, 2)))
     assert_allclose(sc.ChainLattice(whole, np.zeros((2, 2))).log_partition(), 3 * np.log(2), rtol=1e-15, atol=0)
 
@@ -161,6 +166,53 @@ def test_what_is_no_array():
         sc.ChainLattice([[0.0, 1.0], [2.0]], np.zeros((2, 2)))
     with pytest.raises(ValueError, match="labels is not an array"):
         sc.ChainLattice(np.zeros((2, 2)), np.zeros((2, 2))).constrain([[1], [0, 1]])
+    with pytest.raises(ValueError, match="start is not an array"):
+        sc.SegmentLattice.from_parts([(0,)], 1, 2, start=[[], [1]])
+    with pytest.raises(ValueError, match="transmat is not an array"):
+        sc.ChainLattice.from_hmm([1.0], [[1.0], []], np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="trajectory is not an array"):
+        sc.ChainLattice(np.zeros((2, 2)), np.zeros((2, 2))).compressed().log_probability([range(3), 0])
+    whole, rest = sc.Persistence(inside=np.zeros((2, 1))), ([[[[0.0]]]], [[[0.0]]], [[[0.0]]])
+    with pytest.raises(ValueError, match=r"persist\[1\] is not an array"):
+        sc.NestedLattice([whole, [[1], []]], *rest)
+    with pytest.raises(ValueError, match=r"persist\[0\].inside is not an array"):
+        sc.NestedLattice([sc.Persistence(inside=[[1], []]), whole], *rest)
+    with pytest.raises(ValueError, match=r"init\[0\] is not an array"):
+        sc.NestedLattice([whole, whole], rest[0], [whole], rest[2])
+    with pytest.raises(TypeError, match="attribute 'a' has a value of type MaskedArray"):
+        encode([[{"a": np.ma.masked_array([])}]])
+
+
+@pytest.mark.parametrize("name", ["verbose", "averaging", "warm_start", "all_possible_transitions"])
+def test_flags_are_yes_or_no(name):
+    for value in (np.zeros(0), np.ones(2), "no", [False]):
+        with pytest.raises(ValueError, match=f"{name} must be True or False, got "):
+            sc.CRF(**{name: value}).fit(X, Y)
+
+
+def test_engines_are_names():
+    with pytest.raises(ValueError, match="engine must be one of auto, "):
+        sc.CRF(2, engine=np.ones(2)).fit(X, Y)
+
+
+def test_a_rate_that_no_float_holds():
+    """The inverse of the first rate overflows: no step at all."""
+    model = sc.CRF(algorithm="l2sgd", calibration_eta=1e-320, calibration_rate=1e300, max_iterations=1).fit(X, Y)
+    assert np.isfinite(model.loss_)
+
+
+# Memory --------------------------------------------------------------------------------------------
+
+
+def test_what_memory_cannot_hold_is_said_before_it_is_gone(monkeypatch):
+    with pytest.raises(MemoryError, match=r"transitions between 1000000 labels .* take 24000.0 GB"):
+        sc.ChainLattice(np.zeros((1, 1_000_000)))
+    with pytest.raises(MemoryError, match=r"the numbers of scores take 80000.0 GB"):
+        sc.SegmentLattice(np.broadcast_to(0.0, (1_000_000, 10_000, 1_000)), [(y,) for y in range(1_000)], 1_000)
+    lattice = sc.SegmentLattice(np.zeros((1_000, 60, 100)), [(y,) for y in range(100)], 100)
+    monkeypatch.setattr(checks, "_left", lambda: 10**8)
+    with pytest.raises(MemoryError, match=r"segments take 0.1 GB, but 0.1 GB of memory are left"):
+        lattice.log_partition()
 
 
 # Labels that nothing tells apart ---------------------------------------------------------------------
@@ -273,3 +325,25 @@ def test_orders_beyond_the_longest_sequence_cost_nothing():
     assert far.model_.patterns == sc.CRF(order=2, max_iterations=3).fit(x, y).model_.patterns
     assert sc.CRF(order=10**9, max_iterations=3).fit(x, [sc.Trajectory(["A", "B"])]).predict(x)
     assert sc.SemiCRF(order=10**9, max_iterations=3).fit(x, y).predict(x)
+
+
+def _at_an_odd_address(array):
+    """The same array over bytes that begin at an odd address, as unpickled and received ones may."""
+    given = np.frombuffer(b"\0" + array.tobytes(), dtype=np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    assert not given.flags.aligned
+    return given
+
+
+def test_arrays_at_odd_addresses():
+    """Kernels take aligned copies (sanitizers see it when they do not)."""
+    rng = np.random.default_rng(3)
+    unary, transition = rng.normal(size=(6, 3)), rng.normal(size=(3, 3))
+    expected = sc.ChainLattice(unary, transition)
+    lattice = sc.ChainLattice(_at_an_odd_address(unary), _at_an_odd_address(transition))
+    assert lattice.log_partition() == expected.log_partition()
+    np.testing.assert_array_equal(lattice.viterbi()[0], expected.viterbi()[0])
+    assert sc.SegmentLattice(_at_an_odd_address(unary[:, None]), [(0,), (1,), (2,)], 3).log_partition() == (
+        sc.SegmentLattice(unary[:, None], [(0,), (1,), (2,)], 3).log_partition()
+    )
+    crf = sc.CRF(max_iterations=5).fit([unary], [list("ABCABC")])
+    assert crf.predict([_at_an_odd_address(unary)]) == crf.predict([unary])

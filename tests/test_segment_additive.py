@@ -122,3 +122,43 @@ def test_long_sequences_drift_and_come_back():
     gradient = additive._batch._core.posteriors(1, gradient=True)
     assert gradient["escaped"] == 0
     assert_allclose(gradient["by_length"][:, :2], plain.marginals().segments.sum(axis=0), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("scale", [1.0, 1000.0, 3e5])
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("constrained", [False, True])
+def test_the_best_is_that_of_rows_ties_included(shape, scale, holes, constrained):
+    """Whole scores, which doubles add without rounding: the best ones are many, and the same one wins."""
+    n_labels, length, longest = shape
+    rng = np.random.default_rng(length + longest)
+    answered = 0
+    for _ in range(4):
+        patterns, scores = parts(rng, *shape, 1.0, holes)
+        scores = {name: np.round(array) * scale for name, array in scores.items()}
+        pair = [
+            sc.SegmentLattice.from_parts(patterns, n_labels, longest, **scores),
+            sc.SegmentLattice(added_up(patterns, n_labels, longest, **scores), patterns, n_labels),
+        ]
+        try:
+            if constrained:
+                labels, boundaries = known(rng, n_labels, length)
+                pair = [lattice.constrain(labels=labels, boundaries=boundaries) for lattice in pair]
+            expected = pair[1].viterbi()
+        except ValueError:
+            continue  # nothing is possible
+        answered += 1
+        assert pair[0].viterbi() == expected
+        assert pair[0].kbest(3) == pair[1].kbest(3)
+    assert answered or (holes and constrained)
+
+
+def test_the_best_of_a_long_drift():
+    """Prefix sums of 1e5 positions have lost the digits in which two lengths differ: rows decide."""
+    length, longest = 100_000, 30
+    inside = np.zeros((length, 2))
+    inside[:, 0], inside[:, 1] = 1000.25, 1000.25 + 1e-9
+    lattice = sc.SegmentLattice.from_parts([(0,), (1,)], 2, longest, inside=inside)
+    segments, score = lattice.viterbi()
+    assert {y for _, _, y in segments} == {1}
+    assert_allclose(score, length * (1000.25 + 1e-9), rtol=1e-15)

@@ -7,9 +7,9 @@
 namespace scansion {
 namespace {
 
-using Int64Row = nb::ndarray<const int64_t, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using DoubleRow = nb::ndarray<const double, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using ByteRow = nb::ndarray<const uint8_t, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Int64Row = In<int64_t, nb::ndim<1>>;
+using DoubleRow = In<double, nb::ndim<1>>;
+using ByteRow = In<uint8_t, nb::ndim<1>>;
 
 // ---- text --------------------------------------------------------------------------------------
 
@@ -227,7 +227,8 @@ class Walker {
       if (result == -1.0 && PyErr_Occurred()) {
         nb::python_error cause;
         const bool overflow = PyLong_Check(value) && cause.matches(PyExc_OverflowError);
-        if (!overflow && !cause.matches(PyExc_TypeError)) throw cause;
+        // an array of several or no entries says ValueError
+        if (!overflow && !cause.matches(PyExc_TypeError) && !cause.matches(PyExc_ValueError)) throw cause;
         try {
           if (!overflow) not_a_value(value);
           fail(PyExc_ValueError, "attribute %.200R has an integer value too large for float64",

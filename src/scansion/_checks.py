@@ -30,6 +30,7 @@ MOST_COUNT = 2**31 - 1
 """The largest integer that is taken for a number of things."""
 
 _EXACT_INTEGERS = 2**53
+_PLAIN = frozenset({float, int, str, bool, type(None)})
 
 
 class Absent:
@@ -50,6 +51,8 @@ def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
     if array.dtype.itemsize > 8:
         raise ValueError(f"{name} has dtype {array.dtype}, which float64 cannot hold without loss")
     check_shape(name, array, shape)
+    if array.dtype != np.float64 or not array.flags.c_contiguous:
+        memory(f"the numbers of {name}", array.size)
     if array.dtype.kind in "iu" and array.dtype.itemsize == 8 and array.size:
         large = (array > _EXACT_INTEGERS) | (array < -_EXACT_INTEGERS if array.dtype.kind == "i" else False)
         if large.any():
@@ -79,6 +82,10 @@ def plain(name: str, value: Any) -> npt.NDArray[Any]:
         raise ValueError(f"{name}[{show(at)}] is masked: fill masked entries in first, for example by {name}.filled(0)")
     if isinstance(value, np.matrix):
         raise ValueError(f"{name} is an np.matrix: give an array, np.asarray({name})")
+    if isinstance(value, (list, tuple)):  # NumPy would read the data of masked arrays in them
+        for i, entry in enumerate(value):
+            if type(entry) not in _PLAIN:
+                plain(f"{name}[{i}]", entry)
     try:
         return np.asarray(value)
     except (ValueError, OverflowError) as error:
@@ -147,6 +154,12 @@ def _short(number: int) -> str:
     return f"{'-' if number < 0 else ''}10 to the power of about {int(number.bit_length() * 0.30103)}"
 
 
+def flag(name: str, value: Any) -> None:
+    """Raise unless `value` is plainly yes or no: True, False, an integer or None."""
+    if not isinstance(value, (int, np.integer, np.bool_, type(None))):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a real number that float64 can hold, not True or False."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
@@ -161,13 +174,18 @@ def memory(what: str, numbers: int) -> None:
     """Raise a MemoryError if so many numbers of 8 bytes do not fit into what is left, as far as the system says."""
     if numbers < 2**24:
         return
+    left = _left()
+    if left is not None and 8 * numbers > left:
+        raise MemoryError(f"{what} take {8e-9 * numbers:.1f} GB, but {1e-9 * left:.1f} GB of memory are left")
+
+
+def _left() -> int | None:
+    """Bytes of memory that are left, where the system says."""
     try:
         with open("/proc/meminfo") as file:
-            left = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
     except (OSError, StopIteration, ValueError):
-        return
-    if 8 * numbers > left:
-        raise MemoryError(f"{what} take {8e-9 * numbers:.1f} GB, but {1e-9 * left:.1f} GB of memory are left")
+        return None
 
 
 def jobs(value: Any) -> int:

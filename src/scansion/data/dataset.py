@@ -374,7 +374,7 @@ def unusual(sequence: Any, number: int) -> Any:
     columns or None where the column's number is its name).
     """
     if isinstance(sequence, np.ndarray):
-        checks.plain(f"X[{number}]", sequence)
+        sequence = checks.plain(f"X[{number}]", sequence)
     if isinstance(sequence, np.ndarray) and sequence.ndim == 2 and sequence.dtype.kind in "biuf":
         rows, columns = np.nonzero(sequence)
         values = np.ascontiguousarray(sequence[rows, columns], dtype=np.float64)

@@ -349,8 +349,9 @@ class ChainLattice(FlatLattice[Ints, ChainMarginals]):
         emission = checks.scores("emission_logprob", emission_logprob, ("T", "L"))
         size = emission.shape[1]
         start = checks.probabilities("startprob", startprob, (size,))
-        shape = (max(0, len(emission) - 1), size, size) if np.ndim(transmat) == 3 else (size, size)
-        matrix = checks.probabilities("transmat", transmat, shape)
+        array = checks.plain("transmat", transmat)
+        shape = (max(0, len(emission) - 1), size, size) if array.ndim == 3 else (size, size)
+        matrix = checks.probabilities("transmat", array, shape)
         with np.errstate(divide="ignore"):
             return cls(emission, np.log(matrix), start=np.log(start))
 

@@ -241,12 +241,7 @@ class Compressed:
         if isinstance(trajectory, (str, bytes)) or not isinstance(trajectory, Iterable):
             raise ValueError(f"{name} must be a sequence of labels, got {trajectory!r}")
         given = list(trajectory)
-        if any(
-            np.ndim(label) if isinstance(label, np.ndarray) else isinstance(label, (list, tuple)) for label in given
-        ):
-            raise ValueError(f"{name} must be a sequence of labels, got {trajectory!r}")
-        array = np.array(given, np.int64 if not given else None)
-        labels = checks.integers(name, array, len(given), 0, self.n_labels - 1)
+        labels = checks.integers(name, given or np.empty(0, np.int64), len(given), 0, self.n_labels - 1)
         if self._merge:
             check_neighbours(name, labels.tolist())
         return tuple(labels.tolist())
@@ -379,10 +374,7 @@ def _pattern_places(core: PatternCore, columns: Ints, known: Knowledge, merge: b
     patterns = [tuple(symbols[a:b].tolist()) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
     parts = (core.full, core.start, core.inside, core.end, core.by_length)
     width = next((part.shape[-1] for part in parts if part is not None), 0)
-    # label patterns that have a column in the parts come first, so that theirs have one too
-    order = np.argsort(np.where(column < 0, 2, column >= width), kind="stable")
-    column = column[order]
-    kept = column[(column >= 0) & (column < width)]
+    kept = column[(column >= 0) & (column < width)]  # the first ones, as in the label patterns
     forbidden = column < 0
 
     def take(part: Floats | None) -> Floats | None:
@@ -392,7 +384,7 @@ def _pattern_places(core: PatternCore, columns: Ints, known: Knowledge, merge: b
     starts = np.where(forbidden, -np.inf, starts[..., np.maximum(column, 0)])
     return replace(
         core,
-        automaton=PatternAutomaton([patterns[z] for z in order], len(columns)),
+        automaton=PatternAutomaton(patterns, len(columns)),
         extent=core.extent[np.maximum(column, 0)] & ~forbidden,
         starts=np.ascontiguousarray(starts),
         full=take(core.full),

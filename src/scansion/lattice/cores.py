@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
 from scansion.data.dataset import gather
@@ -332,6 +333,9 @@ class PatternCore(Core):
     @cached_property
     def native(self) -> _core.SegmentBatch:
         """The object that answers."""
+        parts = (self.starts, self.full, self.start, self.inside, self.end, self.by_length)
+        size = sum(part.size for part in parts if part is not None)
+        checks.memory("exponentials and expectations of the scores of segments", 3 * size)
         return _core.SegmentBatch(
             self.automaton._native,
             self.automaton.topology(self.extent, self.rules),

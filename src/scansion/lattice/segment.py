@@ -222,9 +222,10 @@ def _parts(patterns: Any, n_labels: int, max_length: int, given: SegmentParts, o
     rows: int | None = None
     for name in ("start", "inside", "end"):
         value = getattr(given, name)
+        value = value if value is None else checks.plain(name, value)
         if value is None:
             parts[name] = None
-        elif name == "start" and np.ndim(value) == 1:
+        elif name == "start" and value.ndim == 1:
             parts[name] = checks.scores(name, value, (size,))
         else:
             parts[name] = checks.scores(name, value, ("T" if rows is None else rows, size))

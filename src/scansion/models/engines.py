@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Ints
 from scansion.data import Knowledge
@@ -27,7 +28,7 @@ _SHARED, _LOCAL = 1.0, 8.0
 
 def check(engine: Any) -> None:
     """Raise unless it is an engine's name."""
-    if engine not in ENGINES:
+    if not checks.among(engine, ENGINES):
         raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {engine!r}")
 
 

@@ -69,8 +69,7 @@ def grow(crf: CRF, X: Any, y: Any, sample_weight: Any, X_dev: Any, y_dev: Any) -
     if active:
         if X_dev is not None:
             raise ValueError("grow='active' goes to the optimum, where development data have no say: leave X_dev out")
-        final, log = _active(crf, data, y, sample_weight, chosen, pool)
-        return _adopt(crf, final, log)
+        return _adopt(crf, *_active(crf, data, y, sample_weight, chosen, pool))
     step = -(-plan["budget"] // plan["rounds"])
     log: list[dict[str, Any]] = []
     best: tuple[float, list[Any], FlatModel] | None = None

@@ -97,6 +97,12 @@ class Parameters:
         value = getattr(self, name)
         return type(self).__dataclass_fields__[name].default if value is None else value  # type: ignore[attr-defined]
 
+    def _check_flags(self) -> None:
+        """Raise where a parameter that is yes or no is neither."""
+        for field in _fields(self):
+            if field.metadata["kind"] == "bool":
+                checks.flag(field.name, getattr(self, field.name))
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters given to the constructor."""
         return {name: getattr(self, name) for name in self._parameter_names()}

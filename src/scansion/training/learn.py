@@ -18,6 +18,7 @@ order drawn from the seed.
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -244,7 +245,7 @@ class _Descent:
         """The algorithm before its first step."""
         online = _core.Online(self.kind)
         online.strength = self.strength
-        online.t0 = 1.0 / (self.strength * eta)
+        online.t0 = 1.0 / max(self.strength * eta, sys.float_info.min)
         return online
 
     def run(self, online: _core.Online, order: Any, w: Floats, total: Floats) -> float:
@@ -346,7 +347,7 @@ def _mistakes(job: _Job) -> Learnt:
     online = _core.Online(_MISTAKES[settings.algorithm])
     online.average = settings.algorithm == "ap" or (settings.algorithm == "pa" and settings.averaging)
     online.gamma = settings.gamma
-    online.pa_type = settings.pa_type
+    online.pa_type = int(settings.pa_type)
     online.aggressiveness = settings.c
     online.error_sensitive = settings.error_sensitive
     rng = np.random.default_rng(settings.random_state)
