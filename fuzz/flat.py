@@ -345,7 +345,7 @@ def flat_batch(shape: Flat, design: Design, drawn: Drawn, rng: np.random.Generat
         batch = batch.constrain(**given)
         check("log Z", drawn, answers.log_partition, batch.log_partition(), text, rtol=1e-13)
     flat_marginals(shape, design, drawn, answers, batch, text)
-    flat_paths(shape, design, drawn, answers, batch, text, rng)
+    single_configurations(shape.codes, design, drawn, answers, batch, text, rng)
     flat_trajectories(shape, drawn, answers, batch, text, rng)
     return total
 
@@ -363,18 +363,24 @@ def flat_marginals(shape: Flat, design: Design, drawn: Drawn, answers: Answers, 
         check(name, drawn, want, value.reshape(want.shape), text, atol=ATOL * (B if len(want) < B else 1))
 
 
-def flat_paths(
-    shape: Flat, design: Design, drawn: Drawn, answers: Answers, batch: Any, text: str, rng: np.random.Generator
+def single_configurations(
+    codes: Callable[[Any], Array],
+    design: Design,
+    drawn: Drawn,
+    answers: Answers,
+    batch: Any,
+    text: str,
+    rng: np.random.Generator,
 ) -> None:
-    """Best, k best, samples, entropy."""
+    """Best, k best, samples, entropy; codes(packed configurations) as the design has them."""
     core = batch._core
     check("entropy", drawn, answers.entropy, batch.entropy(), text, rtol=1e-11)
-    best = shape.codes(core.best(1))
+    best = codes(core.best(1))
     best_configurations(best, batch.viterbi()[1], design, drawn, answers, text)
     k = int(rng.integers(1, 7))
     packed = core.kbest(k, 1)
-    k_best_configurations(best, shape.codes(packed), packed[2], k, design, drawn, answers, text)
-    sampled(shape.codes(core.sample(2, rng, 1)), design, drawn, answers, text)
+    k_best_configurations(best, codes(packed), packed[2], k, design, drawn, answers, text)
+    sampled(codes(core.sample(2, rng, 1)), design, drawn, answers, text)
 
 
 def best_configurations(codes: Array, scores: Array, design: Design, drawn: Drawn, answers: Answers, text: str) -> None:

@@ -10,17 +10,7 @@ import numpy as np
 import scansion as sc
 from fuzz import Fault
 from fuzz.enumerated import Answers, Design
-from fuzz.flat import (
-    ATOL,
-    BATCH,
-    BATCHES,
-    Drawn,
-    Part,
-    best_configurations,
-    check,
-    k_best_configurations,
-    sampled,
-)
+from fuzz.flat import ATOL, BATCH, BATCHES, Drawn, Part, check, single_configurations
 from scansion.reference import enumeration as brute
 from scansion.reference import trees
 
@@ -45,7 +35,7 @@ class Nested:
         self.children = [rng.random(pair) < share for pair in pairs]
         for mask in self.children:
             mask[np.arange(len(mask)), rng.integers(mask.shape[1], size=len(mask))] = True
-        while n_trees(self.n_times, self.sizes, self.longest, self.children) > MOST_TREES:
+        while trees.n_trees(self.n_times, self.sizes, self.longest, self.children) > MOST_TREES:
             self.n_times -= 1
         self.lay_out(rng, pairs)
         self.text = (
@@ -179,20 +169,6 @@ class Nested:
         return wrong == 0, {"labels": labels, "boundaries": boundaries}
 
 
-def n_trees(n_times: int, sizes: list[int], bounds: list[int], children: list[np.ndarray]) -> float:
-    """How many trees there are."""
-    ways = [np.ones((n_times + 1, s)) for s in sizes]  # below one segment, by its length and state
-    for d in reversed(range(len(sizes) - 1)):
-        for s in range(sizes[d]):
-            chains = np.zeros(n_times + 1)
-            chains[0] = 1.0
-            for n in range(1, n_times + 1):
-                for m in range(1, min(n, bounds[d + 1]) + 1):
-                    chains[n] += chains[n - m] * ways[d + 1][m, children[d][s]].sum()
-            ways[d][:, s] = chains
-    return float(ways[0][n_times].sum())
-
-
 def nested_round(rng: np.random.Generator) -> int:
     """Some batches of one shape."""
     shape = Nested(rng)
@@ -229,14 +205,7 @@ def nested_batch(shape: Nested, design: Design, drawn: Drawn, rng: np.random.Gen
         batch, text = batch.constrain(**given), f"{text}, constrained by {given}"
         check("log Z", drawn, answers.log_partition, batch.log_partition(), text, rtol=1e-13)
     nested_marginals(shape, design, drawn, answers, batch, text)
-    core = batch._core
-    check("entropy", drawn, answers.entropy, batch.entropy(), text, rtol=1e-11)
-    best = shape.codes(core.best(1))
-    best_configurations(best, batch.viterbi()[1], design, drawn, answers, text)
-    k = int(rng.integers(1, 7))
-    packed = core.kbest(k, 1)
-    k_best_configurations(best, shape.codes(packed), packed[2], k, design, drawn, answers, text)
-    sampled(shape.codes(core.sample(2, rng, 1)), design, drawn, answers, text)
+    single_configurations(shape.codes, design, drawn, answers, batch, text, rng)
     return total
 
 

@@ -19,116 +19,20 @@ struct ChainLabels {
   std::vector<double> scores;         // (configurations,)
 };
 
-// The k best labellings, best first, from a table (T, L) of best scores: the search of best_paths. What is worse than as
-// many open nodes as are still wanted is not taken up.
-class ChainSearch {
- public:
-  // calls use(labels (T,)) for each
-  template <class Use>
-  void run(const ChainView& view, const double* table, int64_t k, const Use& use) {
-    const int64_t T = view.length, L = view.labels;
-    open_.clear();
-    links_.clear();
-    labels_.resize(static_cast<size_t>(T));
-    limit_ = kInfinity;
-    turn_ = id_ = 0;
-    int64_t wanted = k;
-    totals_.assign(table + (T - 1) * L, table + T * L);
-    push(0.0, T, -1, wanted);
-    while (!open_.empty() && wanted > 0) {
-      std::pop_heap(open_.begin(), open_.end(), worse);
-      const Open node = open_.back();
-      open_.pop_back();
-      if (node.position == 0) {
-        int64_t t = 0;
-        for (int64_t l = node.link; l >= 0; l = links_[l].next) labels_[t++] = links_[l].label;
-        use(labels_.data());
-        --wanted;
-        continue;
-      }
-      const int64_t t = node.position;  // its label is that of position t
-      const double* before = table + (t - 1) * L;
-      const double* w = view.transition + (t - 1) * view.transition_stride + links_[node.link].label;
-      for (int64_t i = 0; i < L; ++i) totals_[i] = before[i] + w[i * L];
-      push(node.regret, t, node.link, wanted);
-    }
-  }
-
- private:
-  struct Link {
-    int32_t label;
-    int64_t next;
-  };
-  struct Open {
-    double regret;
-    int64_t position, turn, id, link;
-  };
-  // least regret first; among equals as best_paths has them
-  static bool worse(const Open& a, const Open& b) {
-    if (a.regret != b.regret) return a.regret > b.regret;
-    if (a.turn != b.turn) return a.turn < b.turn;
-    return a.id > b.id;
-  }
-
-  // labels of position `after` - 1, with totals_
-  void push(double regret, int64_t after, int64_t link, int64_t wanted) {
-    const double top = *std::max_element(totals_.begin(), totals_.end());
-    ++turn_;
-    for (size_t i = 0; i < totals_.size(); ++i, ++id_) {
-      const double here = regret + (top - totals_[i]);
-      if (!(totals_[i] > kMinusInfinity) || here > limit_) continue;
-      links_.push_back({static_cast<int32_t>(i), link});
-      open_.push_back({here, after - 1, turn_, id_, static_cast<int64_t>(links_.size()) - 1});
-      std::push_heap(open_.begin(), open_.end(), worse);
-    }
-    // each open node stands for at least one labelling: more than are still wanted need not be kept
-    if (static_cast<int64_t>(open_.size()) > 2 * wanted + 32) {
-      std::nth_element(open_.begin(), open_.begin() + (wanted - 1), open_.end(),
-                       [](const Open& a, const Open& b) { return worse(b, a); });
-      open_.resize(static_cast<size_t>(wanted));
-      limit_ = open_.back().regret;
-      std::make_heap(open_.begin(), open_.end(), worse);
-    }
-  }
-
-  std::vector<Open> open_;
-  std::vector<Link> links_;
-  std::vector<double> totals_;
-  std::vector<int32_t> labels_;
-  double limit_ = kInfinity;
-  int64_t turn_ = 0, id_ = 0;
-};
-
 // Questions to a batch.
 class ChainAnswers {
  public:
   explicit ChainAnswers(const ChainBatch& batch) : batch_(batch) {}
 
   ChainLabels kbest(int64_t k, int64_t threads) const {
-    struct Worker {
-      Workspace work;
-      ChainSearch search;
-    };
-    std::vector<Worker> workers(static_cast<size_t>(std::max<int64_t>(1, threads)));
+    std::vector<Workspace> work(static_cast<size_t>(std::max<int64_t>(1, threads)));
     return gather(threads, [&](int64_t i, int64_t worker, Found& found) {
-      const ChainView v = batch_.view(i);
-      if (v.length == 0) {
-        if (k > 0) found.add({}, 0.0);
+      std::vector<Configuration> best;
+      if (!batch_.template with_graph<Table::kBest>(i, work[worker],
+                                                    [&](auto& graph) { return best_configurations(graph, k, best); }))
         return;
-      }
-      double* row = workers[worker].work.take(v.length * v.labels + v.labels);
-      double* table = row + v.labels;
-      if (kernels().chain_table(v, true, row, table) == Filled::kFine) {
-        workers[worker].search.run(
-            v, table, k, [&](const int32_t* labels) { found.add({labels, labels + v.length}, score(i, labels)); });
-      } else {
-        std::vector<Configuration> best;
-        if (!batch_.template with_graph<Table::kBest>(i, workers[worker].work,
-                                                      [&](auto& graph) { return best_configurations(graph, k, best); }))
-          return;
-        for (const Configuration& one : best) found.add(labels_of(one[0]), batch_.score(i, one));
-      }
-      found.rank(v.length);
+      for (const Configuration& one : best) found.add(labels_of(one[0]), batch_.score(i, one));
+      found.rank(batch_.length(i));
     });
   }
 

@@ -143,8 +143,7 @@ inline void score_lexicon(ChainGraph& graph, bool, int64_t labels, const Lexicon
   for (int64_t q = 1; q < until[std::min<int64_t>(1, lexicon.depth.back())]; ++q)
     weight[q] = graph.after(1)[lexicon.label[q]];
   for (int64_t v = 2; v <= T; ++v) {
-    graph.prepare(v);
-    const double *before = graph.before(v), *after = graph.after(v), *w = graph.transition(v), *row = graph.row();
+    const double *before = graph.before(v), *after = graph.after(v), *w = graph.transition(v), *row = graph.row(v);
     // what the table's row was divided by, from the likeliest label
     const int64_t likeliest = std::max_element(after, after + L) - after;
     double scale = kMinusInfinity;

@@ -56,7 +56,7 @@ class NestedBatch {
   // once after the fields above are set
   void prepare() {
     zeros_.assign(static_cast<size_t>(sizes.back()), 0.0);
-    model_ = std::make_unique<NestedModel>(sizes, children, free);
+    model_ = std::make_unique<NestedTopology>(sizes, children, free);
     events_ = std::make_unique<EventLevels>(known, sequences ? offsets[sequences] : 0);
     NestedView any = view(0);
     any.length = 0;  // tables by time are left to each sequence
@@ -67,7 +67,7 @@ class NestedBatch {
   int64_t levels() const { return static_cast<int64_t>(sizes.size()); }
   int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
   static int64_t randoms(int64_t i) { return i; }  // a seed for each draw
-  const NestedModel& model() const { return *model_; }
+  const NestedTopology& model() const { return *model_; }
 
   NestedView view(int64_t i) const {
     const int64_t first = sequences ? offsets[i] : 0, D = levels();
@@ -237,7 +237,7 @@ class NestedBatch {
   }
 
   std::vector<double> zeros_;
-  std::unique_ptr<NestedModel> model_;
+  std::unique_ptr<NestedTopology> model_;
   std::unique_ptr<EventLevels> events_;
   NestedFixed fixed_;
 };

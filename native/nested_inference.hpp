@@ -17,7 +17,7 @@ namespace scansion {
 
 // Persistence of the timed levels, and their cells.
 template <class Ring>
-void nested_prepare(const NestedModel& model, const NestedView& view, NestedTables<Ring>& tables) {
+void nested_prepare(const NestedTopology& model, const NestedView& view, NestedTables<Ring>& tables) {
   using Number = typename Ring::Number;
   tables.cells.resize(model.levels());
   tables.value.resize(model.levels());
@@ -37,7 +37,7 @@ void nested_prepare(const NestedModel& model, const NestedView& view, NestedTabl
 
 // Weights of all segments of the timed levels. run(block, start, longest, parent) returns the run's ends, (N + 1,).
 template <class Ring, class Run>
-void nested_inside(const NestedModel& model, const NestedView& view, NestedTables<Ring>& tables, const Run& run) {
+void nested_inside(const NestedTopology& model, const NestedView& view, NestedTables<Ring>& tables, const Run& run) {
   for (int64_t b = static_cast<int64_t>(model.blocks().size()) - 1; b >= 1; --b) {
     const int64_t d = model.blocks()[b].top, S = model.size(d);
     const NestedCells& cells = tables.cells[d];
@@ -58,7 +58,7 @@ void nested_inside(const NestedModel& model, const NestedView& view, NestedTable
 // The same with runs in log space throughout, and then the root's: use(run's rows), which may keep them, for each of its
 // states that is possible. False: digits were lost.
 template <class Ring, class Use>
-bool nested_log_inside(const NestedModel& model, const NestedView& view, NestedTables<Ring>& tables,
+bool nested_log_inside(const NestedTopology& model, const NestedView& view, NestedTables<Ring>& tables,
                        std::vector<NestedLogRun<Ring>>& runs, const Use& use) {
   nested_prepare(model, view, tables);
   if (std::is_same_v<typename Ring::Number, double> && !cliques_are_tame(model, view)) return false;
@@ -106,7 +106,7 @@ struct NestedFixed {
   }
 };
 
-inline void nested_tables(const NestedModel& model, const NestedView& view, bool fixed, NestedFixed& out) {
+inline void nested_tables(const NestedTopology& model, const NestedView& view, bool fixed, NestedFixed& out) {
   for (int k = 0; k < 5; ++k) {
     out.weights[k].resize(model.levels());
     out.table[k].resize(model.levels());
@@ -129,7 +129,7 @@ inline void nested_tables(const NestedModel& model, const NestedView& view, bool
 // Scratch of one thread; the tables of one sequence.
 class NestedInference {
  public:
-  NestedInference(const NestedModel& model, const NestedFixed& fixed) : model_(model), fixed_(fixed) {
+  NestedInference(const NestedTopology& model, const NestedFixed& fixed) : model_(model), fixed_(fixed) {
     children_.resize(model.blocks().size());
     posterior_.resize(model.levels());
     starts_.resize(model.levels());
@@ -557,7 +557,7 @@ class NestedInference {
     }
   }
 
-  const NestedModel& model_;
+  const NestedTopology& model_;
   const NestedFixed& fixed_;
   const NestedView* view_ = nullptr;
   NestedFixed own_;

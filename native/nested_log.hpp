@@ -12,14 +12,21 @@ namespace scansion {
 //
 // sum_rows adds up the rows of a table (rows, columns), column by column; the table is overwritten.
 
+// values that are logarithms
 template <class N>
-struct LogSum {
+struct Logarithms {
   using Number = N;
   using Value = N;
   static Value of(const Number& score) { return score; }
   static const Number& score(const Value& v) { return v; }
   static Value times(const Value& a, const Value& b) { return a + b; }
   static void shift(Value& v, double by) { v += Number(by); }
+};
+
+template <class N>
+struct LogSum : Logarithms<N> {
+  using Number = N;
+  using Value = N;
   static Value sum(const Value* x, size_t n) {
     Number top(kMinusInfinity);
     for (size_t i = 0; i < n; ++i) top = top < x[i] ? x[i] : top;
@@ -53,13 +60,9 @@ struct LogSum {
 };
 
 template <class N>
-struct Highest {
+struct Highest : Logarithms<N> {
   using Number = N;
   using Value = N;
-  static Value of(const Number& score) { return score; }
-  static const Number& score(const Value& v) { return v; }
-  static Value times(const Value& a, const Value& b) { return a + b; }
-  static void shift(Value& v, double by) { v += Number(by); }
   static Value sum(const Value* x, size_t n) {
     Number top(kMinusInfinity);
     for (size_t i = 0; i < n; ++i) top = top < x[i] ? x[i] : top;
@@ -159,7 +162,8 @@ struct NestedTables {
 };
 
 template <class Number>
-void free_within(const NestedModel& model, const NestedView& view, const NestedBlock& block, std::vector<Number>& out) {
+void free_within(const NestedTopology& model, const NestedView& view, const NestedBlock& block,
+                 std::vector<Number>& out) {
   out.clear();
   if (block.depth() == 1) return;
   out.assign(static_cast<size_t>(view.length * block.child_stride), Number(0.0));
@@ -190,7 +194,8 @@ inline double most_of(const double* x, int64_t rows, int64_t stride, int64_t siz
   return most;
 }
 
-inline bool levels_are_tame(const NestedModel& model, const NestedView& view, const std::vector<NestedCells>& cells) {
+inline bool levels_are_tame(const NestedTopology& model, const NestedView& view,
+                            const std::vector<NestedCells>& cells) {
   const int64_t T = view.length;
   for (const NestedBlock& block : model.blocks())
     for (int64_t g = block.top + 1; g <= block.bottom; ++g) {
@@ -205,7 +210,7 @@ inline bool levels_are_tame(const NestedModel& model, const NestedView& view, co
   return true;  // the root's own scores are added in exact numbers
 }
 
-inline bool cliques_are_tame(const NestedModel& model, const NestedView& view) {
+inline bool cliques_are_tame(const NestedTopology& model, const NestedView& view) {
   const auto tame = [](const NestedClique& c, int64_t rows, int64_t size) {
     return most_of(c.scores, rows, c.stride, size) <= kTame;
   };
@@ -223,7 +228,7 @@ class NestedLogRun {
  public:
   using Value = typename Ring::Value;
   using Number = typename Ring::Number;
-  NestedLogRun(const NestedModel& model, const NestedView& view, const NestedBlock& block,
+  NestedLogRun(const NestedTopology& model, const NestedView& view, const NestedBlock& block,
                const NestedTables<Ring>& tables)
       : model_(model),
         view_(view),
@@ -390,7 +395,7 @@ class NestedLogRun {
       if (possible(x) && !(std::abs(x) <= kFar)) lost_ = true;
   }
 
-  const NestedModel& model_;
+  const NestedTopology& model_;
   const NestedView& view_;
   const NestedBlock& block_;
   const NestedTables<Ring>& tables_;

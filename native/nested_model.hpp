@@ -110,11 +110,11 @@ struct NestedBlock {
   int64_t depth() const { return bottom - top; }
 };
 
-class NestedModel {
+class NestedTopology {
  public:
   // children: by level of the parents, (S_d, S_{d+1}); free: levels whose persistence is a plain sum over time steps. A
   // bottom level that is free gets one more level of single steps below it.
-  NestedModel(std::vector<int64_t> sizes, std::vector<const uint8_t*> children, std::vector<uint8_t> free)
+  NestedTopology(std::vector<int64_t> sizes, std::vector<const uint8_t*> children, std::vector<uint8_t> free)
       : sizes_(std::move(sizes)), free_(std::move(free)) {
     const std::vector<uint8_t> ones(static_cast<size_t>(sizes_.back()), 1);
     if (free_.back()) {

@@ -45,7 +45,7 @@ class NestedProblem {
   NestedFeatures features;
   DataView data;
   NestedTargetView target;
-  NestedModel topology;
+  NestedTopology topology;
 
   int64_t levels() const { return static_cast<int64_t>(features.levels().size()) + 1; }  // D
   int64_t sequences() const { return data.sequences; }
@@ -140,7 +140,7 @@ class NestedProblem {
 
  private:
   // Levels without a bound that matters, lengths and spans are free: nothing but sums over positions.
-  static NestedModel make_topology(const NestedFeatures& features, const DataView& data) {
+  static NestedTopology make_topology(const NestedFeatures& features, const DataView& data) {
     const int64_t longest = data.longest();
     std::vector<int64_t> sizes = {1};
     std::vector<const uint8_t*> children;
@@ -152,7 +152,7 @@ class NestedProblem {
       children.push_back(level.children);
       free.push_back(longest > 1 && !timed && (!level.bound || level.bound >= longest));
     }
-    return NestedModel(std::move(sizes), std::move(children), std::move(free));
+    return NestedTopology(std::move(sizes), std::move(children), std::move(free));
   }
 
   EventLevels known_{{}, 0}, any_{{}, 0};  // (N,) what is known, (longest,) nothing

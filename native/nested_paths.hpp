@@ -14,6 +14,7 @@
 
 #include "batch.hpp"
 #include "nested_inference.hpp"
+#include "search.hpp"
 
 namespace scansion {
 
@@ -88,11 +89,11 @@ class NestedGraph {
   using Way = NestedWay<Number>;
 
   // levels: those that configurations have; a level of single steps may be below them
-  NestedGraph(const NestedModel& model, const NestedView& view, int64_t levels)
+  NestedGraph(const NestedTopology& model, const NestedView& view, int64_t levels)
       : model_(model), view_(view), levels_(levels) {}
   NestedGraph(const NestedGraph&) = delete;
 
-  const NestedModel& model() const { return model_; }
+  const NestedTopology& model() const { return model_; }
   const NestedView& view() const { return view_; }
   Configuration nothing() const { return Configuration(static_cast<size_t>(levels_)); }
 
@@ -279,7 +280,7 @@ class NestedGraph {
     return *rows;
   }
 
-  const NestedModel& model_;
+  const NestedTopology& model_;
   const NestedView& view_;
   int64_t levels_;
   NestedTables<Ring> tables_;
@@ -289,7 +290,7 @@ class NestedGraph {
   std::map<std::tuple<int32_t, int64_t, int32_t>, std::unique_ptr<NestedRows<Ring>>> rows_;
 };
 
-// One configuration: choose(ways) gives the index of the way to take, or -1 if nothing is possible.
+// One configuration: choose(ways) gives the way to take, or null if nothing is possible.
 template <class Graph, class Choose>
 bool nested_walk(Graph& graph, const Choose& choose, std::vector<NestedRecord>& records) {
   std::vector<NestedNode> open(1);
@@ -299,133 +300,46 @@ bool nested_walk(Graph& graph, const Choose& choose, std::vector<NestedRecord>& 
     const NestedNode node = open.back();
     open.pop_back();
     graph.ways(node, ways);
-    const int64_t i = choose(ways);
-    if (i < 0) return false;
-    const auto& way = ways[i];
-    if (way.record.kind != NestedRecord::kNone) records.push_back(way.record);
-    for (int c = 0; c < way.count; ++c) open.push_back(way.next[c]);
+    const auto* way = choose(ways);
+    if (!way) return false;
+    if (way->record.kind != NestedRecord::kNone) records.push_back(way->record);
+    for (int c = 0; c < way->count; ++c) open.push_back(way->next[c]);
   }
   return true;
 }
 
-template <class Number>
-int64_t best_nested_way(const std::vector<NestedWay<Number>>& ways) {
-  int64_t best = -1;
-  for (size_t i = 0; i < ways.size(); ++i)
-    if (possible(ways[i].total) && (best < 0 || ways[best].total < ways[i].total)) best = static_cast<int64_t>(i);
-  return best;
-}
-
-class NestedDraw {
- public:
-  explicit NestedDraw(int64_t seed) : engine_(static_cast<uint64_t>(seed)) {}
-  template <class Number>
-  int64_t operator()(const std::vector<NestedWay<Number>>& ways) {
-    const int64_t best = best_nested_way(ways);
-    if (best < 0 || ways.size() == 1) return best;
-    double sum = 0.0;
-    weight_.clear();
-    for (const auto& way : ways) {
-      weight_.push_back(std::exp(gap(way.total, ways[best].total)));
-      sum += weight_.back();
-    }
-    double left = static_cast<double>(engine_() >> 11) * 0x1p-53 * sum;
-    int64_t last = best;
-    for (size_t i = 0; i < ways.size(); ++i) {
-      if (weight_[i] == 0.0) continue;
-      last = static_cast<int64_t>(i);
-      if (left < weight_[i]) break;
-      left -= weight_[i];
-    }
-    return last;
-  }
-
- private:
-  std::mt19937_64 engine_;
-  std::vector<double> weight_;
-};
-
-// The k best, best first. Best-first search; an open configuration carries how far its best completion lies below the
-// best, which the tables give exactly: each one that is taken up is part of one of the k best.
+// The k best, best first.
 template <class Graph>
 std::vector<std::vector<NestedRecord>> nested_best(Graph& graph, int64_t k) {
-  using Number = typename Graph::Number;
   using Way = typename Graph::Way;
-  struct Todo {
-    NestedNode node;
-    int64_t next;
+  struct Rest {
+    int64_t todo, done;  // lists of nodes and of records
   };
-  struct Done {
-    NestedRecord record;
-    int64_t next;
-  };
-  struct Open {
-    Number below;
-    int64_t turn, id, todo, done;
-    Way way;
-  };
-  // nearest to the best first; among equals those of the last node taken up, as they are listed: the first is the Viterbi
-  // configuration
-  const auto worse = [](const Open& a, const Open& b) {
-    if (!(a.below == b.below)) return a.below < b.below;
-    if (a.turn != b.turn) return a.turn < b.turn;
-    return a.id > b.id;
-  };
-  std::vector<Todo> todo;
-  std::vector<Done> done;
-  std::vector<Open> open;
+  Lists<NestedNode> todo;
+  Lists<NestedRecord> done;
+  Frontier<Way, Rest> open(k);
   std::vector<Way> ways;
   std::vector<std::vector<NestedRecord>> found;
-  int64_t turn = 0, id = 0;
-  const auto expand = [&](const NestedNode& node, const Number& below, int64_t rest, int64_t parts) {
-    graph.ways(node, ways);
-    const int64_t best = best_nested_way(ways);
-    if (best < 0) return;
-    ++turn;
-    const Number top = ways[best].total;
-    for (const Way& way : ways) {
-      if (!possible(way.total)) continue;
-      open.push_back({below + (way.total - top), turn, id++, rest, parts, way});
-      std::push_heap(open.begin(), open.end(), worse);
-    }
-  };
-  expand(NestedNode(), Number(0.0), -1, -1);
-  while (!open.empty() && static_cast<int64_t>(found.size()) < k) {
-    std::pop_heap(open.begin(), open.end(), worse);
-    const Open at = open.back();
-    open.pop_back();
-    int64_t rest = at.todo, parts = at.done;
-    if (at.way.record.kind != NestedRecord::kNone) {
-      done.push_back({at.way.record, parts});
-      parts = static_cast<int64_t>(done.size()) - 1;
-    }
-    for (int c = 0; c < at.way.count; ++c) {
-      todo.push_back({at.way.next[c], rest});
-      rest = static_cast<int64_t>(todo.size()) - 1;
-    }
-    if (rest < 0) {
-      std::vector<NestedRecord> records;
-      for (int64_t i = parts; i >= 0; i = done[i].next) records.push_back(done[i].record);
-      found.push_back(std::move(records));
+  graph.ways(NestedNode(), ways);
+  open.offer(typename Graph::Number(0.0), ways, {-1, -1});
+  for (typename Frontier<Way, Rest>::Open at; open.take(at);) {
+    int64_t nodes = at.rest.todo, records = at.rest.done;
+    if (at.way.record.kind != NestedRecord::kNone) records = done.add(at.way.record, records);
+    for (int c = 0; c < at.way.count; ++c) nodes = todo.add(at.way.next[c], nodes);
+    if (nodes < 0) {
+      found.push_back(done.values(records));
+      open.found();
       continue;
     }
-    const Todo next = todo[rest];
-    expand(next.node, at.below, next.next, parts);
-    // each open one stands for at least one configuration: more than are still wanted need not be kept
-    const size_t wanted = static_cast<size_t>(k) - found.size();
-    if (open.size() > 4 * wanted + 4096) {
-      std::nth_element(open.begin(), open.begin() + wanted, open.end(),
-                       [&](const Open& a, const Open& b) { return worse(b, a); });
-      open.resize(wanted);
-      std::make_heap(open.begin(), open.end(), worse);
-    }
+    graph.ways(todo.first(nodes), ways);
+    open.offer(at.below, ways, {todo.rest(nodes), records});
   }
   return found;
 }
 
 // use(graph), until it returns true: a graph in doubles and, where these have not the digits, one in exact numbers.
 template <template <class> class Ring, class Use>
-bool on_nested(const NestedModel& model, const NestedView& view, int64_t levels, const Use& use) {
+bool on_nested(const NestedTopology& model, const NestedView& view, int64_t levels, const Use& use) {
   {
     NestedGraph<Ring<double>> graph(model, view, levels);
     if (use(graph)) return true;
@@ -440,8 +354,7 @@ bool best_configuration(NestedGraph<Highest<Number>>& graph, Configuration& out)
   out = graph.nothing();
   if (graph.view().length == 0) return true;
   std::vector<NestedRecord> records;
-  const auto choose = [](const auto& ways) { return best_nested_way(ways); };
-  if (!graph.fill() || !nested_walk(graph, choose, records) || !graph.fine()) return false;
+  if (!graph.fill() || !nested_walk(graph, best_way<NestedWay<Number>>, records) || !graph.fine()) return false;
   out = graph.configuration(records);
   return true;
 }
@@ -463,9 +376,12 @@ template <class Number>
 bool random_configuration(NestedGraph<LogSum<Number>>& graph, const int64_t* random, Configuration& out) {
   out = graph.nothing();
   if (graph.view().length == 0) return true;
-  NestedDraw draw(*random);
+  std::mt19937_64 engine(static_cast<uint64_t>(*random));
+  std::vector<double> weight;
   std::vector<NestedRecord> records;
-  const auto choose = [&](const auto& ways) { return draw(ways); };
+  const auto choose = [&](const auto& ways) {
+    return ways.size() == 1 ? best_way(ways) : drawn_way(ways, static_cast<double>(engine() >> 11) * 0x1p-53, weight);
+  };
   if (!graph.fill() || !nested_walk(graph, choose, records) || !graph.fine()) return false;
   out = graph.configuration(records);
   return true;

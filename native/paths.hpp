@@ -8,9 +8,8 @@
 //   initial(), label(p), reach()   the state before the first step; the last label of a state, or -1; longest step
 //   doubtful(v, p)      the table's entry is too far below the best of v for its digits: walks must not pass it
 //   Number              what totals are: double, or Exact
-// Every configuration is exactly one path, so nothing is found twice. The order in which incoming() and finals()
-// list the ways is the order in which ties are broken: first come, first served. Walks return false where they find no
-// way on, or a doubtful node: then the table must be made again in exact numbers.
+// Every configuration is exactly one path, so nothing is found twice. Walks return false where they find no way on, or a
+// doubtful node: then the table must be made again in exact numbers.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include "exact.hpp"
 #include "kernels.hpp"
 #include "numeric.hpp"
+#include "search.hpp"
 
 namespace scansion {
 
@@ -55,23 +55,24 @@ class ChainGraph {
   int64_t reach() const { return 1; }
   bool doubtful(int64_t v, int64_t p) const { return v > 0 && table_[(v - 1) * view_.labels + p] < -kFar; }
   // the table's row of v; for v >= 2 the row before it and the scores (L, L) of the steps, that incoming(v, .) adds up;
-  // after prepare(v) the scores (L,) of the labels at v themselves
+  // the scores (L,) of the labels at v themselves, until the next call
   const double* after(int64_t v) const { return table_ + (v - 1) * view_.labels; }
-  const double* row() const { return row_; }
+  const double* row(int64_t v) const {
+    kernels_.chain_row(view_, v - 1, row_);
+    return row_;
+  }
   const double* before(int64_t v) const { return table_ + (v - 2) * view_.labels; }
   const double* transition(int64_t v) const { return view_.transition + (v - 2) * view_.transition_stride; }
-  void prepare(int64_t v) { kernels_.chain_row(view_, v - 1, row_); }
+  void prepare(int64_t) {}
   void incoming(int64_t v, int64_t p, std::vector<Way>& out) const {
-    out.clear();
-    const int64_t L = view_.labels;
-    if (v == 1) {
-      out.push_back({0, 0, static_cast<int32_t>(p), row_[p]});
+    if (v == 1) {  // the only way in
+      out.assign(1, {0, 0, label(p), table_[p]});
       return;
     }
-    const double* before = table_ + (v - 2) * L;
-    const double* w = view_.transition + (v - 2) * view_.transition_stride;
-    for (int64_t i = 0; i < L; ++i)
-      out.push_back({v - 1, static_cast<int32_t>(i), static_cast<int32_t>(p), before[i] + w[i * L + p]});
+    const int64_t L = view_.labels;
+    const double *before = this->before(v), *w = transition(v) + p;
+    out.resize(static_cast<size_t>(L));
+    for (int64_t i = 0; i < L; ++i) out[i] = {v - 1, label(i), label(p), before[i] + w[i * L]};
   }
   void finals(std::vector<Way>& out) const {
     out.clear();
@@ -174,14 +175,6 @@ class SegmentGraph {
   bool keyed_ = false;
 };
 
-template <class Number>
-const WayTo<Number>* best_way(const std::vector<WayTo<Number>>& ways) {
-  const WayTo<Number>* best = nullptr;
-  for (const auto& way : ways)
-    if (possible(way.total) && (!best || best->total < way.total)) best = &way;
-  return best;
-}
-
 // The probability of each way, given that one of them is taken; returns the logarithm of their sum.
 template <class Number>
 Number weigh(const std::vector<WayTo<Number>>& ways, std::vector<double>& weight) {
@@ -223,126 +216,47 @@ bool walk(Graph& graph, const Choose& choose, Path& path) {
 // The best path, from a table of best scores.
 template <class Graph>
 bool best_path(Graph& graph, Path& path) {
-  return walk(graph, best_way<typename Graph::Number>, path);
+  return walk(graph, best_way<WayTo<typename Graph::Number>>, path);
 }
 
 // A random path drawn from the distribution, from a table of forward sums. uniform: one number in [0, 1) for each
 // step and one for the final state, length() + 1 in all.
 template <class Graph>
 bool sample_path(Graph& graph, const double* uniform, Path& path) {
-  using Ways = std::vector<WayTo<typename Graph::Number>>;
   std::vector<double> weight;
-  const auto draw = [&](const Ways& ways) {
-    const auto* last = best_way(ways);
-    if (!last) return last;
-    double sum = 0.0;
-    weight.clear();
-    for (const auto& way : ways) {
-      weight.push_back(std::exp(gap(way.total, last->total)));
-      sum += weight.back();
-    }
-    double left = *uniform++ * sum;
-    for (size_t i = 0; i < ways.size(); ++i) {
-      if (weight[i] == 0.0) continue;
-      last = &ways[i];
-      if (left < weight[i]) break;
-      left -= weight[i];
-    }
-    return last;
-  };
-  return walk(graph, draw, path);
+  return walk(graph, [&](const auto& ways) { return drawn_way(ways, *uniform++, weight); }, path);
 }
 
-// The k best paths, best first, from a table of best scores. Best-first search from the end; an open node carries
-// how far its best completion lies below the best path. The table makes that exact, so every node that is taken up
-// lies on one of the k best paths: O(k T) nodes, each expanded in O(ways in).
+// The k best paths, best first, from a table of best scores: O(k T) steps, each taken up in O(ways in).
 template <class Graph>
 bool best_paths(Graph& graph, int64_t k, std::vector<Path>& found) {
-  using Number = typename Graph::Number;
+  using Way = WayTo<typename Graph::Number>;
+  struct Rest {
+    int64_t stop, steps;  // where the step of the way ends, and the steps after it
+  };
   found.clear();
-  if (k <= 0) return true;
   if (graph.length() == 0) {
-    found.emplace_back();
+    if (k > 0) found.emplace_back();
     return true;
   }
-  struct Link {
-    Step step;
-    int64_t next;
-  };
-  struct Open {
-    Number below;
-    int64_t v, turn, id, link;
-    int32_t state;
-  };
-  // nearest to the best first; among equals those of the last node taken up, as they are listed: the first path is the
-  // Viterbi path
-  const auto worse = [](const Open& a, const Open& b) {
-    if (!(a.below == b.below)) return a.below < b.below;
-    if (a.turn != b.turn) return a.turn < b.turn;
-    return a.id > b.id;
-  };
-  std::vector<Link> links;
-  std::vector<Open> open;
-  std::vector<WayTo<Number>> ways;
-  int64_t turn = 0, id = 0;
-  const auto push_all = [&](const Number& below, int64_t stop, int64_t link) {
-    const auto* best = best_way(ways);
-    if (!best) return;
-    ++turn;
-    const Number top = best->total;
-    for (const auto& way : ways) {
-      if (!possible(way.total)) continue;
-      int64_t at = link;
-      if (stop >= 0) {
-        at = static_cast<int64_t>(links.size());
-        links.push_back({{way.from, stop, way.label}, link});
-      }
-      open.push_back({below + (way.total - top), way.from, turn, id++, at, way.source});
-      std::push_heap(open.begin(), open.end(), worse);
-    }
-  };
+  Lists<Step> steps;
+  Frontier<Way, Rest> open(k);
+  std::vector<Way> ways;
   graph.finals(ways);
-  push_all(Number(0.0), -1, -1);
-  while (!open.empty() && static_cast<int64_t>(found.size()) < k) {
-    std::pop_heap(open.begin(), open.end(), worse);
-    const Open node = open.back();
-    open.pop_back();
-    if (graph.doubtful(node.v, node.state)) return false;
-    if (node.v == 0) {
-      Path path;
-      for (int64_t l = node.link; l >= 0; l = links[l].next) path.push_back(links[l].step);
-      found.push_back(std::move(path));
+  open.offer(typename Graph::Number(0.0), ways, {-1, -1});
+  for (typename Frontier<Way, Rest>::Open node; open.take(node);) {
+    const Way& way = node.way;
+    if (graph.doubtful(way.from, way.source)) return false;
+    int64_t path = node.rest.steps;
+    if (way.label >= 0) path = steps.add({way.from, node.rest.stop, way.label}, path);
+    if (way.from == 0) {
+      found.push_back(steps.values(path));
+      open.found();
       continue;
     }
-    graph.prepare(node.v);
-    graph.incoming(node.v, node.state, ways);
-    push_all(node.below, node.v, node.link);
-    // each open node stands for at least one path: more than are still wanted need not be kept
-    const size_t wanted = static_cast<size_t>(k) - found.size();
-    if (open.size() > 4 * wanted + 4096) {
-      std::nth_element(open.begin(), open.begin() + wanted, open.end(),
-                       [&](const Open& a, const Open& b) { return worse(b, a); });
-      open.resize(wanted);
-      std::make_heap(open.begin(), open.end(), worse);
-      // drop links that no open node leads to: they are kept in order, so one backward pass marks them
-      std::vector<uint8_t> used(links.size(), 0);
-      for (const Open& o : open)
-        if (o.link >= 0) used[o.link] = 1;
-      for (int64_t l = static_cast<int64_t>(links.size()) - 1; l >= 0; --l)
-        if (used[l] && links[l].next >= 0) used[links[l].next] = 1;
-      std::vector<int64_t> moved(links.size(), -1);
-      int64_t kept = 0;
-      for (size_t l = 0; l < links.size(); ++l) {
-        if (!used[l]) continue;
-        Link link = links[l];
-        if (link.next >= 0) link.next = moved[link.next];
-        moved[l] = kept;
-        links[kept++] = link;
-      }
-      links.resize(kept);
-      for (Open& o : open)
-        if (o.link >= 0) o.link = moved[o.link];
-    }
+    graph.prepare(way.from);
+    graph.incoming(way.from, way.source, ways);
+    open.offer(node.below, ways, {way.from, path});
   }
   return true;
 }

@@ -13,7 +13,8 @@ namespace scansion {
 struct PlacePatterns {
   std::vector<int32_t> symbols;  // patterns of places, one after another
   std::vector<int64_t> offsets = {0};
-  std::vector<int32_t> column;  // (patterns,) the label pattern whose score it takes, or -1: forbidden
+  std::vector<int32_t>
+      column;  // (patterns,) the label pattern whose score it takes, in order; -1, at the end: forbidden
 
   int64_t size() const { return static_cast<int64_t>(column.size()); }
 };

@@ -41,6 +41,14 @@ inline void state_sums(const TopologyView& n, const SegmentWork& w, const double
   for (int64_t p = w.S; p < w.Sp; ++p) out[p] = 0.0;
 }
 
+// the other way: what keys bring to the states that they leave; out (Sp,)
+inline void source_sums(const TopologyView& n, const SegmentWork& w, const double* key, const double* weight,
+                        double* out) {
+  row_zero(out, w.Sp);
+  for (int64_t k = 0; k < w.K; ++k)
+    for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i) out[n.arc_source[i]] += weight[n.arc_start[i]] * key[k];
+}
+
 inline void exponentiate_starts(SegmentWork& w) {
   for (int64_t r = 0; r < w.start_rows; ++r) RowSweep::row_exp_fast(w.start_w + r * w.Qp, w.Qp, w.start_top[r]);
 }
@@ -50,6 +58,24 @@ inline bool too_small(const double* x, int64_t n, int64_t except) {
   for (int64_t j = 0; j < n; ++j)
     if (x[j] < kTiny && j != except) return true;
   return false;
+}
+
+// w.state are the sums of w.h at u: false if it, or something finite in it, may have vanished.
+inline bool sources_kept(const SegmentWork& w, int64_t u, bool watch, bool lossless) {
+  if (!(row_sum(w.state, w.Sp) > kTiny)) return false;
+  if (!watch) return true;
+  lossless = lossless && row_smallest(w.h, w.Kp) * exp_scalar(start_low(w, u)) > kNoUnderflow;
+  return lossless || !too_small(w.state, w.S, -1);
+}
+
+// From w.state to the keys that lead there: b (Kp,), rescaled; w.b_scale[u] grows by that and by the start's.
+inline void step_back(const TopologyView& n, SegmentWork& w, int64_t u, double* b) {
+  const int x = exponent_of(row_sum(w.state, w.Sp));
+  row_scale(w.state, w.Sp, two_to(-x));
+  add(w.b_scale[u], start_top(w, u));
+  add(w.b_scale[u], x * kLn2);
+  for (int64_t k = 0; k < w.K; ++k) b[k] = w.state[n.key_target[k]];
+  for (int64_t k = w.K; k < w.Kp; ++k) b[k] = 0.0;
 }
 
 // Forward, linear space; w.start_w holds exponentials. False: use the log-space sweep.
@@ -188,16 +214,8 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
       sink.segment(u, d, w.q);
     }
     const double* weight = start_row(w, u);
-    row_zero(w.state, w.Sp);
-    for (int64_t k = 0; k < w.K; ++k)
-      for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
-        w.state[n.arc_source[i]] += weight[n.arc_start[i]] * w.h[k];
-    const double sum = row_sum(w.state, w.Sp);
-    if (!(sum > kTiny)) return false;
-    if (watch) {
-      if (!(row_smallest(w.h, w.Kp) * exp_scalar(start_low(w, u)) > kNoUnderflow)) lossless = false;
-      if (!lossless && too_small(w.state, w.S, -1)) return false;
-    }
+    source_sums(n, w, w.h, weight, w.state);
+    if (!sources_kept(w, u, watch, lossless)) return false;
     if (n.start_classes && sink.answer.starts) {
       // g was rescaled after its sums were taken: g_scale - a_scale holds by how much
       const double back = log_ratio(w.a_scale[u], heaviest.scale, log_z) + start_top(w, u);
@@ -205,13 +223,7 @@ inline bool segment_backward(const SegmentView& s, const TopologyView& n, Segmen
       start_posteriors(n, w, w.a + u * w.Sp, weight, w.h, exp_scalar(back), w.start_q);
       sink.starts(u, w.start_q);
     }
-    const int x = exponent_of(sum);
-    row_scale(w.state, w.Sp, two_to(-x));
-    add(w.b_scale[u], start_top(w, u));
-    add(w.b_scale[u], x * kLn2);
-    double* b = w.b + u * w.Kp;
-    for (int64_t k = 0; k < w.K; ++k) b[k] = w.state[n.key_target[k]];
-    for (int64_t k = w.K; k < w.Kp; ++k) b[k] = 0.0;
+    step_back(n, w, u, w.b + u * w.Kp);
     if (watch) {
       const double low = std::log(row_smallest(w.state, w.Sp));
       b_low = low < b_low ? low : b_low;

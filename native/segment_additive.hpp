@@ -243,20 +243,11 @@ class AdditiveSweep {
         const double* g = w.g + u * w.Kp;
         for (int64_t k = 0; k < w.K; ++k) w.start_e[u * w.Cp + n.key_extent[k]] += g[k] * w.h[k] * factor;
         const double* weight = start_row(w, u);
-        if (x.dense) {
+        if (x.dense)
           mix_rows(x.by_key, w.Sp, w.h, w.K, w.state);
-        } else {
-          row_zero(w.state, w.Sp);
-          for (int64_t k = 0; k < w.K; ++k)
-            for (int64_t i = n.key_arcs[k]; i < n.key_arcs[k + 1]; ++i)
-              w.state[n.arc_source[i]] += weight[n.arc_start[i]] * w.h[k];
-        }
-        const double sum = row_sum(w.state, w.Sp);
-        if (!(sum > kTiny)) return false;
-        if (watch) {
-          if (!(row_smallest(w.h, w.Kp) * exp_scalar(start_low(w, u)) > kNoUnderflow)) lossless = false;
-          if (!lossless && too_small(w.state, w.S, -1)) return false;
-        }
+        else
+          source_sums(n, w, w.h, weight, w.state);
+        if (!sources_kept(w, u, watch, lossless)) return false;
         if (n.start_classes && sink.answer.starts) {
           const double back = log_ratio(w.a_scale[u], at, log_z) + start_top(w, u);
           if (back > 600.0) return false;
@@ -268,13 +259,8 @@ class AdditiveSweep {
           }
         }
         if (u == 0) break;
-        const int e = exponent_of(sum);
-        row_scale(w.state, w.Sp, two_to(-e));
         w.b_scale[u] = at;
-        add(w.b_scale[u], start_top(w, u));
-        add(w.b_scale[u], e * kLn2);
-        for (int64_t k = 0; k < w.K; ++k) b[k] = w.state[n.key_target[k]];
-        for (int64_t k = w.K; k < w.Kp; ++k) b[k] = 0.0;
+        step_back(n, w, u, b);
       }
       const double log_factor = log_ratio(w.a_scale[u], w.b_scale[u], log_z);
       if (log_factor > 600.0) return false;

@@ -261,11 +261,15 @@ struct RowSweep {
       width = w.Kp;
     }
     w.row_top[d - 1] = any ? row_max(r, width) : kMinusInfinity;
-    if (any && s.full && !(most_of(u, d) <= kTame)) w.tame = false;
-    if (want_low) w.row_low[d - 1] = any ? row_lowest_finite(r, width) : kInfinity;
+    if (want_low || s.full) w.row_low[d - 1] = any ? row_lowest_finite(r, width) : kInfinity;
+    if (any && s.full) check_scores(u, d, w.row_top[d - 1], w.row_low[d - 1]);
   }
 
-  // the largest score of a whole segment, whatever its pattern
+  // A row between bounds is a sum of scores between them: each class has its suffixes beside it. Else the largest score of
+  // the whole segment says it, whatever its pattern.
+  void check_scores(int64_t u, int64_t d, double top, double low) const {
+    if (!(top <= kTame && low >= -kTame) && !(most_of(u, d) <= kTame)) w.tame = false;
+  }
   SCANSION_RARE double most_of(int64_t u, int64_t d) const {
     return array_max(s.full + (u * s.full_stride + d - 1) * s.columns, s.columns);
   }
@@ -287,7 +291,7 @@ struct RowSweep {
       double* r = row(u, d);
       w.cache_top[at] = row_max(r, w.Cp);
       w.cache_low[at] = row_lowest_finite(r, w.Cp);
-      if (!(w.cache_top[at] <= kTame && w.cache_low[at] >= -kTame) && !(most_of(u, d) <= kTame)) w.tame = false;
+      check_scores(u, d, w.cache_top[at], w.cache_low[at]);
       if (w.cache_top[at] > kMinusInfinity) row_exp_fast(r, w.Cp, w.cache_top[at]);
     }
   }

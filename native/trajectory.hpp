@@ -26,22 +26,13 @@ class PlaceNet {
     }
     const PlacePatterns found = place_patterns(symbols.data(), offsets.data(), labels.patterns(), trajectory,
                                                static_cast<int32_t>(places), merge);
-    // those with a column in the arrays of extent scores first, as the kernels want them
-    const auto rank = [&](int32_t z) { return found.column[z] < 0 ? 2 : found.column[z] < m.columns ? 0 : 1; };
-    std::vector<int32_t> order(static_cast<size_t>(found.size()));
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return rank(a) < rank(b); });
-    std::vector<int32_t> moved;
-    std::vector<int64_t> cuts = {0};
     std::vector<uint8_t> extent;
-    for (const int32_t z : order) {
-      moved.insert(moved.end(), found.symbols.begin() + found.offsets[z], found.symbols.begin() + found.offsets[z + 1]);
-      cuts.push_back(static_cast<int64_t>(moved.size()));
-      column_.push_back(found.column[z]);
-      extent.push_back(found.column[z] >= 0 && m.extent[found.column[z]]);
-      columns_ += rank(z) == 0;
+    for (const int32_t z : found.column) {
+      extent.push_back(z >= 0 && m.extent[z]);
+      columns_ += z >= 0 && z < m.columns;
     }
-    automaton_ = std::make_unique<PatternAutomaton>(places, moved.data(), cuts.data(), found.size());
+    automaton_ = std::make_unique<PatternAutomaton>(places, found.symbols.data(), found.offsets.data(), found.size());
+    column_ = found.column;
     topology_ = std::make_unique<Topology>(*automaton_, extent.data());
   }
 

@@ -104,20 +104,6 @@ def plain(config: Any) -> trees.Tree:
     return tuple(tuple((int(u), int(v), int(s)) for u, v, s in level) for level in config)
 
 
-def n_trees(n_times: int, sizes: list[int], bounds: list[int], children: list[np.ndarray]) -> float:
-    """How many trees there are."""
-    ways = [np.ones((n_times + 1, s)) for s in sizes]  # below one segment, by its length and state
-    for d in reversed(range(len(sizes) - 1)):
-        for s in range(sizes[d]):
-            chains = np.zeros(n_times + 1)
-            chains[0] = 1.0
-            for n in range(1, n_times + 1):
-                for m in range(1, min(n, bounds[d + 1]) + 1):
-                    chains[n] += chains[n - m] * ways[d + 1][m, children[d][s]].sum()
-            ways[d][:, s] = chains
-    return float(ways[0][n_times].sum())
-
-
 @st.composite
 def nested_problems(
     draw: st.DrawFn, kinds: tuple[str, ...] = KINDS, min_times: int = 0, constrained: bool | None = None
@@ -137,7 +123,7 @@ def nested_problems(
         mask[np.arange(len(mask)), rng.integers(mask.shape[1], size=len(mask))] = True
     reach = [max(n_times, 1) if form == "free" else bound for form, bound in zip(forms, bounds, strict=True)]
     reach[0] = max(n_times, 1)
-    while n_trees(n_times, sizes, reach, children) > MOST_TREES:
+    while trees.n_trees(n_times, sizes, reach, children) > MOST_TREES:
         n_times -= 1
     reach = [max(1, min(bound, n_times)) for bound in reach]
 

@@ -256,7 +256,7 @@ def test_blocks_give_the_same_answers(fitted, monkeypatch):
     crf, X, y, _ = fitted
     whole = crf.predict(X), crf.predict_marginals(X), crf.score(X, y), crf.predict_kbest(X, 2)
     likelihood = crf.log_likelihood(X, y)
-    monkeypatch.setattr("scansion.models.estimator._TOKENS_AT_ONCE", 4)
+    monkeypatch.setattr("scansion.models.fitted._TOKENS_AT_ONCE", 4)
     assert (crf.predict(X), crf.predict_marginals(X), crf.score(X, y), crf.predict_kbest(X, 2)) == whole
     assert crf.log_likelihood(X, y) == pytest.approx(likelihood, rel=1e-12)
     assert crf.predict(X, constraints=whole[0]) == whole[0]

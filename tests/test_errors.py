@@ -9,7 +9,7 @@ import pytest
 
 import scansion as sc
 from scansion.data import encode
-from scansion.models.estimator import NotFittedError
+from scansion.models.fitted import NotFittedError
 from scansion.training.learn import ALGORITHMS
 
 X = [[["a"], ["b"]], [["b"], ["c"], ["a"]]]

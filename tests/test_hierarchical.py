@@ -227,7 +227,7 @@ def test_lattices():
 def test_blocks_give_the_same_answers(monkeypatch):
     model, _, X, y, _ = weighted("everything there is", 4, hidden=True)
     asked = model.predict(X), model.predict_marginals(X, constraints=y), model.log_likelihood(X, y)
-    monkeypatch.setattr("scansion.models.estimator._TOKENS_AT_ONCE", 3)
+    monkeypatch.setattr("scansion.models.fitted._TOKENS_AT_ONCE", 3)
     assert (model.predict(X), model.predict_marginals(X, constraints=y), model.log_likelihood(X, y)) == asked
 
 
@@ -547,7 +547,7 @@ def test_no_trajectories(fitted):
         ({"levels": "ab"}, "levels must be a list of names"),
         ({"levels": ["a", "a"]}, "levels must be one or more distinct names"),
         ({"max_length": 0}, "max_length must be at least 1"),
-        ({"max_length": "long"}, "max_length must be a number, None, 'auto' or 'free'"),
+        ({"max_length": "long"}, "max_length must be a number, None, 'auto', 'free' or 'whole'"),
         ({"max_length": {"tip": 2}}, "max_length has the level 'tip', which is not one of the levels: activity, step"),
         ({"max_length": "free", "length_features": "log"}, "level 'activity' has no bound on its length"),
         ({"max_length": "free", "segment_features": {"step": span_dict}}, "level 'step' has segment_features, which"),
@@ -565,7 +565,7 @@ def test_no_trajectories(fitted):
         ({"repeats": 3}, "repeats must be True, False or None"),
         ({"transitions": "some"}, "transitions must be 'all' or 'seen'"),
         ({"min_freq": -1}, "min_freq must be a number >= 0"),
-        ({"algorithm": "ap"}, "algorithm must be one of lbfgs, l2sgd, asgd"),
+        ({"algorithm": "up"}, "algorithm must be one of lbfgs, l2sgd, asgd, mm, ap, pa, arow"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
         ({"c2": {"step": -1.0}}, "c2 must be a number >= 0"),
         ({"c2": [1.0, 2.0]}, "c2 must be a number >= 0, or a dict level"),

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 import scansion as sc
 from scansion import model_file
 from scansion.model_file import ModelFileError
-from scansion.models.estimator import NotFittedError
+from scansion.models.fitted import NotFittedError
 from scansion.models.packing import json_value
 
 rng = np.random.default_rng(0)

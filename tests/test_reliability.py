@@ -273,3 +273,25 @@ def test_orders_beyond_the_longest_sequence_cost_nothing():
     assert far.model_.patterns == sc.CRF(order=2, max_iterations=3).fit(x, y).model_.patterns
     assert sc.CRF(order=10**9, max_iterations=3).fit(x, [sc.Trajectory(["A", "B"])]).predict(x)
     assert sc.SemiCRF(order=10**9, max_iterations=3).fit(x, y).predict(x)
+
+
+def _at_an_odd_address(array):
+    """The same array over bytes that begin at an odd address, as unpickled and received ones may."""
+    given = np.frombuffer(b"\0" + array.tobytes(), dtype=np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    assert not given.flags.aligned
+    return given
+
+
+def test_arrays_at_odd_addresses():
+    """Kernels take aligned copies (sanitizers see it when they do not)."""
+    rng = np.random.default_rng(3)
+    unary, transition = rng.normal(size=(6, 3)), rng.normal(size=(3, 3))
+    expected = sc.ChainLattice(unary, transition)
+    lattice = sc.ChainLattice(_at_an_odd_address(unary), _at_an_odd_address(transition))
+    assert lattice.log_partition() == expected.log_partition()
+    np.testing.assert_array_equal(lattice.viterbi()[0], expected.viterbi()[0])
+    assert sc.SegmentLattice(_at_an_odd_address(unary[:, None]), [(0,), (1,), (2,)], 3).log_partition() == (
+        sc.SegmentLattice(unary[:, None], [(0,), (1,), (2,)], 3).log_partition()
+    )
+    crf = sc.CRF(max_iterations=5).fit([unary], [list("ABCABC")])
+    assert crf.predict([_at_an_odd_address(unary)]) == crf.predict([unary])

@@ -323,7 +323,7 @@ def test_blocks_give_the_same_answers(fitted, monkeypatch):
     semi, X, y, _ = fitted
     whole = semi.predict(X), semi.predict_marginals(X), semi.score(X, y)
     likelihood = semi.log_likelihood(X, y)
-    monkeypatch.setattr("scansion.models.estimator._TOKENS_AT_ONCE", 4)
+    monkeypatch.setattr("scansion.models.fitted._TOKENS_AT_ONCE", 4)
     assert (semi.predict(X), semi.predict_marginals(X), semi.score(X, y)) == whole
     assert semi.log_likelihood(X, y) == pytest.approx(likelihood, rel=1e-12)
     assert semi.predict(X, constraints=whole[0]) == whole[0]
@@ -447,7 +447,7 @@ def test_what_a_bounded_model_cannot_do(monkeypatch):
     y = [[(0, 3, "A")], [(0, 1, "A"), (1, 2, "B")]]
     semi = sc.SemiCRF(max_length="by label", slack=0, repeats=False).fit(X[:2], y)
     impossible = [None, None, [(0, 1, "B"), (1, 2, None), (2, 5, "B")]]
-    monkeypatch.setattr("scansion.models.estimator._TOKENS_AT_ONCE", 3)  # each sequence is a block
+    monkeypatch.setattr("scansion.models.fitted._TOKENS_AT_ONCE", 3)  # each sequence is a block
     message = r"constraints\[2\] leaves no segmentation: none gets beyond position 2 without a segment that repeats"
     for ask in (semi.predict, semi.predict_marginals, lambda X, c: semi.predict_kbest(X, 2, c), semi.lattices):
         with pytest.raises(ValueError, match=message):

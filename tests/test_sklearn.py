@@ -22,7 +22,7 @@ import scansion as sc
 from scansion import model_file
 from scansion.features import Gazetteer
 from scansion.model_file import ModelFileError
-from scansion.models.estimator import NotFittedError
+from scansion.models.fitted import NotFittedError
 from scansion.models.packing import json_value
 
 rng = np.random.default_rng(0)
@@ -348,7 +348,7 @@ def test_scikit_learn_is_not_imported():
         "import sys, scansion as sc, warnings; warnings.simplefilter('error')\n"
         "crf = sc.CRF().fit([[['a'], ['b']]], [['A', 'B']]); crf.predict([[['a']]])\n"
         "try: sc.CRF().predict([])\n"
-        "except ValueError as error: assert type(error).__module__ == 'scansion.models.estimator', error\n"
+        "except ValueError as error: assert type(error).__module__ == 'scansion.models.fitted', error\n"
         "assert 'sklearn' not in sys.modules and 'scipy' not in sys.modules, sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -13,7 +13,7 @@ from test_foreign import X, Y
 
 import scansion as sc
 from scansion import sklearn_crfsuite
-from scansion.models.estimator import NotFittedError
+from scansion.models.fitted import NotFittedError
 
 KINDS = (sc.CRF, sklearn_crfsuite.CRF)
 

@@ -22,12 +22,22 @@ namespace nb = nanobind;
 namespace scansion {
 
 // Inputs are C-contiguous and checked in Python; outputs are allocated there too.
-using Doubles = nb::ndarray<const double, nb::numpy, nb::c_contig, nb::device::cpu>;
-using DoublesOut = nb::ndarray<double, nb::numpy, nb::c_contig, nb::device::cpu>;
-using Int64s = nb::ndarray<const int64_t, nb::numpy, nb::c_contig, nb::device::cpu>;
-using Int64sOut = nb::ndarray<int64_t, nb::numpy, nb::c_contig, nb::device::cpu>;
-using Int32s = nb::ndarray<const int32_t, nb::numpy, nb::c_contig, nb::device::cpu>;
-using Bytes = nb::ndarray<const uint8_t, nb::numpy, nb::c_contig, nb::device::cpu>;
+template <class T, class... More>
+using Out = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu, More...>;
+// Arrays over bytes from elsewhere (unpickled, mapped, a field of a record) may lie at odd addresses: these are copied.
+template <class T, class... More>
+struct In : Out<const T, More...> {
+  using Out<const T, More...>::Out;
+  In(const Out<const T, More...>& array) : Out<const T, More...>(array) {}
+  bool aligned() const { return reinterpret_cast<uintptr_t>(this->data()) % alignof(T) == 0; }
+};
+using Doubles = In<double>;
+using DoublesOut = Out<double>;
+using Int64s = In<int64_t>;
+using Int64sOut = Out<int64_t>;
+using Int32s = In<int32_t>;
+using Int8s = In<int8_t>;
+using Bytes = In<uint8_t>;
 
 template <class T, class Array>
 const T* data_or_null(const std::optional<Array>& array) {
@@ -68,3 +78,23 @@ void bind_sum_difference(nb::module_& m);
 void bind_template(nb::module_& m);
 
 }  // namespace scansion
+
+template <class T, class... More>
+struct nanobind::detail::type_caster<scansion::In<T, More...>> {
+  using Given = scansion::In<T, More...>;
+  using Array = make_caster<scansion::Out<const T, More...>>;
+  NB_TYPE_CASTER(Given, Array::Name)
+
+  template <class Flags>
+  bool from_python(handle source, Flags flags, cleanup_list* cleanup) noexcept {
+    Array array;
+    if (!array.from_python(source, flags, cleanup)) return false;
+    value = array.value;
+    if (value.aligned()) return true;
+    object copy = steal(PyObject_CallMethod(source.ptr(), "copy", nullptr));
+    if (!copy.is_valid()) PyErr_Clear();
+    if (!copy.is_valid() || !array.from_python(copy, flags, cleanup)) return false;
+    value = array.value;
+    return true;
+  }
+};

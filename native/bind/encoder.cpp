@@ -7,9 +7,9 @@
 namespace scansion {
 namespace {
 
-using Int64Row = nb::ndarray<const int64_t, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using DoubleRow = nb::ndarray<const double, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using ByteRow = nb::ndarray<const uint8_t, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Int64Row = In<int64_t, nb::ndim<1>>;
+using DoubleRow = In<double, nb::ndim<1>>;
+using ByteRow = In<uint8_t, nb::ndim<1>>;
 
 // ---- text --------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ Packed ask_packed(const Ask& ask) {
 
 template <class Batch, class... Bases>
 void bind_questions(nb::class_<Batch, Bases...>& cls) {
-  using Random = nb::ndarray<const typename Batch::Random, nb::numpy, nb::c_contig, nb::device::cpu>;
+  using Random = In<typename Batch::Random>;
   cls.def(
          "best", [](const Batch& b, int64_t threads) { return ask_packed([&] { return best(b, threads); }); },
          nb::arg("threads"), "Best configurations: steps (n, 3), paths (configurations * levels + 1,), firsts, scores.")
@@ -65,6 +65,6 @@ void bind_questions(nb::class_<Batch, Bases...>& cls) {
           nb::arg("sequence"), "Positions that some configuration can cover.");
 }
 
-using Ends = std::optional<nb::ndarray<const int8_t, nb::numpy, nb::c_contig, nb::device::cpu>>;
+using Ends = std::optional<Int8s>;
 
 }  // namespace scansion

@@ -184,9 +184,7 @@ TableArrays to_table(FeatureTable&& table) {
 }
 
 TableArrays token_feature_table(const DataArrays& data, const PatternAutomaton& automaton, const Int32s& labels,
-                                const Ends& ends, int part,
-                                const nb::ndarray<const uint32_t, nb::numpy, nb::c_contig, nb::device::cpu>& orders,
-                                double least) {
+                                const Ends& ends, int part, const In<uint32_t>& orders, double least) {
   FeatureTable table;
   {
     nb::gil_scoped_release release;

@@ -7,8 +7,6 @@
 
 namespace scansion {
 
-using Int8s = nb::ndarray<const int8_t, nb::numpy, nb::c_contig, nb::device::cpu>;
-
 // Keeps the arrays behind FeatureRows alive.
 class KeptRows {
  public:

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bind/lattices.hpp"
-#include "compressed.hpp"
+#include "trajectory_search.hpp"
 #include "lexicon.hpp"
 
 namespace scansion {

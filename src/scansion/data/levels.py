@@ -44,6 +44,7 @@ def encode_levels(
     *,
     extend: bool = False,
     max_lengths: Sequence[int | None] | None = None,
+    whole: Sequence[bool] | None = None,
 ) -> tuple[Knowledge, list[list[Any]]]:
     """Number the labels of nested segments, and check that they nest.
 
@@ -60,6 +61,7 @@ def encode_levels(
           beside an unknown label are unknown;
         - a dict of ``"labels"``, one per token, of which nothing follows for the boundaries, and ``"boundaries"``, one
           per token: 1 a segment ends here, 0 none does, None or -1 unknown; either may be left out;
+        - the label (or a set of labels) of the whole sequence, where `whole` says that it is one segment;
         - None: unknown.
     lengths : array of int, shape (B,)
         Number of tokens of each sequence.
@@ -70,6 +72,8 @@ def encode_levels(
         Number other labels of y after those given, instead.
     max_lengths : K numbers, optional
         Longest segment of each level, None for no limit. 1 makes a level one of single steps.
+    whole : K bool, optional
+        Levels at which a sequence is one segment.
 
     Returns
     -------
@@ -86,8 +90,10 @@ def encode_levels(
     limits = [None] * len(levels) if max_lengths is None else list(max_lengths)
     columns = _by_level(y, sizes, levels)
     offsets = offsets_of(sizes)
+    single = [False] * len(levels) if whole is None else whole
     readers = [
-        LevelReader(None if labels is None else labels[k], extend, steps=limits[k] == 1) for k in range(len(levels))
+        LevelReader(None if labels is None else labels[k], extend, steps=limits[k] == 1, whole=single[k])
+        for k in range(len(levels))
     ]
     for reader, level, column in zip(readers, levels, columns, strict=True):
         try:

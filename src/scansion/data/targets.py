@@ -278,6 +278,8 @@ class LevelReader:
         Whether labels belong to segments; else every token is one by itself, and a tuple is a label.
     steps : bool
         Whether every segment is one token.
+    whole : bool
+        Whether a sequence is one segment, which may be given as a label.
 
     Attributes
     ----------
@@ -289,10 +291,16 @@ class LevelReader:
     """
 
     def __init__(
-        self, labels: Sequence[Any] | None, extend: bool, *, segments: bool = True, steps: bool = False
+        self,
+        labels: Sequence[Any] | None,
+        extend: bool,
+        *,
+        segments: bool = True,
+        steps: bool = False,
+        whole: bool = False,
     ) -> None:
         self._numbers = _Numbers(labels, extend)
-        self._segments, self._steps = segments, steps
+        self._segments, self._steps, self._whole = segments, steps, whole
         self.numbers: list[int] = []
         self.ends: list[int] = []
         self.columnar: list[bool] = []
@@ -309,6 +317,8 @@ class LevelReader:
         """Read what is known of sequence b, which has `size` tokens."""
         columnar = False
         row, ends = [-1] * size, [-1] * size
+        if self._whole and not isinstance(target, (type(None), Mapping, Trajectory, list, tuple, np.ndarray)):
+            target = [Segment(0, size, target)] if size else None
         if isinstance(target, Trajectory):
             self._passed[b] = passed = self._trajectory(target, b, size)
             self._merged &= all(one != other for one, other in zip(passed, passed[1:], strict=False))

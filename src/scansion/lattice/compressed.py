@@ -379,10 +379,7 @@ def _pattern_places(core: PatternCore, columns: Ints, known: Knowledge, merge: b
     patterns = [tuple(symbols[a:b].tolist()) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
     parts = (core.full, core.start, core.inside, core.end, core.by_length)
     width = next((part.shape[-1] for part in parts if part is not None), 0)
-    # label patterns that have a column in the parts come first, so that theirs have one too
-    order = np.argsort(np.where(column < 0, 2, column >= width), kind="stable")
-    column = column[order]
-    kept = column[(column >= 0) & (column < width)]
+    kept = column[(column >= 0) & (column < width)]  # the first ones, as in the label patterns
     forbidden = column < 0
 
     def take(part: Floats | None) -> Floats | None:
@@ -392,7 +389,7 @@ def _pattern_places(core: PatternCore, columns: Ints, known: Knowledge, merge: b
     starts = np.where(forbidden, -np.inf, starts[..., np.maximum(column, 0)])
     return replace(
         core,
-        automaton=PatternAutomaton([patterns[z] for z in order], len(columns)),
+        automaton=PatternAutomaton(patterns, len(columns)),
         extent=core.extent[np.maximum(column, 0)] & ~forbidden,
         starts=np.ascontiguousarray(starts),
         full=take(core.full),

@@ -17,7 +17,7 @@ from scansion import _checks as checks
 from scansion._checks import Floats, Ints
 from scansion.data.knowledge import Knowledge
 from scansion.lattice.base import Batch, Lattice
-from scansion.lattice.nested_scores import Level, NestedCore, NestedScores, Persistence, parse
+from scansion.lattice.nested_scores import LevelScores, NestedCore, NestedScores, Persistence, parse
 from scansion.segments import Segment, checked_segments, segments_of
 
 __all__ = ["NestedBatch", "NestedLattice", "NestedMarginals", "NestedScores", "Persistence"]
@@ -139,7 +139,7 @@ def _gradient(core: NestedCore, n_jobs: int) -> tuple[Floats, NestedScores]:
 
 
 def _persist_gradient(core: NestedCore, d: int, answer: dict[str, Any]) -> Any:
-    level: Level = core.levels[d]
+    level: LevelScores = core.levels[d]
     labels = answer["labels"][d]
     parts = {name: answer[name][d] for name in ("start", "stop", "length")}
     spans = answer["spans"][d]

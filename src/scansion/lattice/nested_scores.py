@@ -1,7 +1,7 @@
 """Scores of nested lattices, checked and laid out for the kernel: levels, and the four kinds of cliques.
 
 Conventions: D levels, root first; S_d states and longest segment M_d at level d; rows of all sequences one after
-another, N in all. `Level` holds the persistence of one level, `NestedCore` everything with the native object.
+another, N in all. `LevelScores` holds the persistence of one level, `NestedCore` everything with the native object.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scansion.data.knowledge import Knowledge
 from scansion.lattice.cores import BOUNDARY, Core, Packed, possible
 from scansion.rules.automata import Automaton
 
-__all__ = ["Level", "NestedCore", "NestedScores", "Persistence"]
+__all__ = ["LevelScores", "NestedCore", "NestedScores", "Persistence"]
 
 _ROUNDING = 4 * np.finfo(np.float64).eps
 _NEAR = 1e-10  # scores that differ by less are the same to all answers
@@ -71,7 +71,7 @@ class NestedScores(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelScores:
     """Persistence of one level. `dense`: given as an array, here in `spans`; `free`: a plain sum over time steps."""
 
     size: int
@@ -83,7 +83,7 @@ class Level:
     max_length: int | None = None
     dense: bool = False
 
-    def rows(self, chosen: slice | Ints) -> Level:
+    def rows(self, chosen: slice | Ints) -> LevelScores:
         """The same for some rows only."""
 
         def cut(part: Floats | None) -> Floats | None:
@@ -100,7 +100,7 @@ class Level:
         unbounded = self.max_length is None or self.max_length >= n_times
         return unbounded and self.length is None and self.spans is None and n_times > 1
 
-    def additive(self, offsets: Ints) -> Level | None:
+    def additive(self, offsets: Ints) -> LevelScores | None:
         """A dense level whose scores are the sums of its scores of length 1, to rounding, as parts; else None."""
         longest = int(np.diff(offsets).max(initial=0))
         if not self.dense or self.spans is None or self.spans.shape[1] < longest or longest < 2:
@@ -118,17 +118,17 @@ class Level:
             near = np.minimum(_ROUNDING * (n + 1) * size[at], _NEAR)
             if not ((off <= near) | (self.spans[at, n] == total[at])).all():
                 return None
-        return Level(self.size, inside=inside)
+        return LevelScores(self.size, inside=inside)
 
 
-def parse_level(name: str, given: Any, size: int, rows: int, root: bool, longest: int) -> Level:
+def parse_level(name: str, given: Any, size: int, rows: int, root: bool, longest: int) -> LevelScores:
     """One level's persistence, checked."""
     if not isinstance(given, Persistence):
         values = checks.scores(name, given, (rows, "M", size))
         if values.shape[1] == 0 or (root and values.shape[1] < longest):
             need = f"the whole sequence, {longest}" if root else "1"
             raise ValueError(f"{name} must allow segments of length {need} at least, got shape {values.shape}")
-        return Level(size, spans=values, max_length=values.shape[1], dense=True)
+        return LevelScores(size, spans=values, max_length=values.shape[1], dense=True)
     bound = None if given.max_length is None else checks.count(f"{name}.max_length", given.max_length, 1)
     parts: dict[str, Any] = {}
     for part in ("inside", "start", "stop"):
@@ -145,7 +145,7 @@ def parse_level(name: str, given: Any, size: int, rows: int, root: bool, longest
             raise ValueError(f"{name}.{part} must allow segments of length 1 at least, got shape {np.shape(value)}")
     if root and bound is not None and bound < longest:
         raise ValueError(f"{name} must allow the whole sequence, length {longest}, but its longest segment is {bound}")
-    return Level(size, max_length=bound, dense=False, **parts)
+    return LevelScores(size, max_length=bound, dense=False, **parts)
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ class NestedCore(Core):
     (S_d, S_{d+1}); known by level. `general`: take no short cut for levels that are plain sums over time steps.
     """
 
-    levels: tuple[Level, ...]
+    levels: tuple[LevelScores, ...]
     transit: tuple[Floats, ...]
     init: tuple[Floats, ...]
     end: tuple[Floats, ...]
@@ -184,7 +184,7 @@ class NestedCore(Core):
         return int(np.diff(self.offsets).max(initial=0))
 
     @cached_property
-    def inference(self) -> tuple[Level, ...]:
+    def inference(self) -> tuple[LevelScores, ...]:
         """The levels as inference takes them: dense arrays that are plain sums as such."""
         if self.general:
             return self.levels
@@ -226,7 +226,7 @@ class NestedCore(Core):
         """The core of some sequences."""
         return self._cut(*self._taken(sequences))
 
-    def generalized(self, levels: tuple[Level, ...] | None = None) -> NestedCore:
+    def generalized(self, levels: tuple[LevelScores, ...] | None = None) -> NestedCore:
         """The same without short cuts; with other levels, if they are given."""
         return replace(self, levels=self.levels if levels is None else levels, general=True)
 
@@ -252,7 +252,7 @@ class NestedCore(Core):
     def gains(self, labels: list[Floats], boundaries: list[Floats]) -> NestedCore:
         """See `Core.gains`: right positions of all levels count alike."""
 
-        def level(old: Level, here: Floats, ends: Floats) -> Level:
+        def level(old: LevelScores, here: Floats, ends: Floats) -> LevelScores:
             later = BOUNDARY * (1.0 - ends)[:, None]
             inside, stop = here + later, (BOUNDARY * ends[:, None] - later).repeat(old.size, 1)
             masks: dict[str, Any] = {

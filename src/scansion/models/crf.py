@@ -11,10 +11,8 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Ints
-from scansion.data.dataset import gather
+from scansion.data.dataset import cut, gather
 from scansion.models import engines
-from scansion.models.answers import Answers
-from scansion.models.estimator import cut
 from scansion.models.flat_estimator import FlatEstimator
 from scansion.models.inputs import Inputs, columns_of
 from scansion.models.parameters import Algorithm, documented, parameter
@@ -189,28 +187,10 @@ class CRF(FlatEstimator):
         found = self.ask(inputs, lambda b: [b.best_labels()], constraints, [] if compiled is None else compiled)
         return np.concatenate([np.zeros(0, np.int64), *found])
 
-    def predict(
-        self, X: Any, constraints: Any = None, rules: Any = None, decode: Literal["viterbi", "marginal"] = "viterbi"
-    ) -> list[Any]:
-        """The best labels of each sequence.
-
-        Parameters
-        ----------
-        X : iterable of sequences
-            Tokens as dicts, or lists or sets of strings, 2-D arrays or sparse matrices, in the form given to `fit`.
-            Attributes that did not occur in training are ignored.
-        constraints : iterable, optional
-            What is known of each sequence, in the form of y in fit: the answer agrees with it.
-        rules : Rule, text, or sequence of them, optional
-            What the answer must keep, in place of the parameter `rules` (an empty list: nothing); see `scansion.rules`.
-        decode : {"viterbi", "marginal"}
-            "viterbi": the most probable labels as a whole. "marginal": those of which most are expected to be right,
-            each judged by its marginal; as a whole they are possible, too. Take it where tokens are counted.
-        """
-        if decode != "viterbi":
-            return super().predict(X, constraints, rules, decode)
+    def _predicted(self, X: Any, constraints: Any, rules: Any) -> list[Any]:
+        """The most probable labels, by name."""
         inputs = self._inputs(X)
-        return Answers(cut(self._names(self._best(inputs, constraints, rules)), inputs.data.offsets))
+        return cut(self._names(self._best(inputs, constraints, rules)), inputs.data.offsets)
 
     def _names(self, labels: Ints) -> list[Any]:
         """Labels by name."""

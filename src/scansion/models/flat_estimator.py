@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from scansion import _checks as checks
 from scansion import model_file
 from scansion.data import Knowledge, Trajectory
-from scansion.models.estimator import Estimator, cut
+from scansion.data.dataset import cut
+from scansion.models.estimator import Estimator
 from scansion.models.flat_model import FlatModel, unpacked
 from scansion.models.inputs import INTERCEPT
 from scansion.models.packing import unpack

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, MISSING, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion import model_file
-from scansion._checks import Ints
-from scansion.models.estimator import Estimator, cut
+from scansion._checks import Floats, Ints
+from scansion.data.dataset import cut
+from scansion.models.estimator import Estimator, total_loss
 from scansion.models.inputs import INTERCEPT
 from scansion.models.nested_model import CLIQUES, NestedModel, unpacked
 from scansion.models.packing import unpack
@@ -20,8 +21,6 @@ from scansion.models.select_nested import NestedSelection, by_level
 from scansion.segments import ByLevel, Segment
 
 __all__ = ["HierarchicalCRF"]
-
-_ALGORITHMS = ("lbfgs", "l2sgd", "asgd")
 
 
 @documented
@@ -55,8 +54,9 @@ levels_, size_
     y has one entry per sequence: a dict level -> target, or a list of one target per level. A target is a list of
     segments ``(start, stop, label)``, gaps being unknown; or one label per token, None for unknown, equal neighbours
     being one segment (at a level of single steps, each is one); or a dict of what is known token by token,
-    ``{"labels": [...], "boundaries": [...]}``, a boundary being 1 (a segment ends here), 0 or None; or None. Labels may
-    be None or sets anywhere. `levels_from_columns` makes y from columns of labels.
+    ``{"labels": [...], "boundaries": [...]}``, a boundary being 1 (a segment ends here), 0 or None; or the label of the
+    whole sequence, where `max_length` is "whole"; or None. Labels may be None or sets anywhere. `levels_from_columns`
+    makes y from columns of labels.
 
     `predict` returns for each sequence one list of `Segment` per level, found by place or by the level's name
     (``answer[0]``, ``answer["step"]``), and takes what is known as `constraints`, in the form of y. There is no
@@ -77,11 +77,22 @@ levels_, size_
     _: KW_ONLY
     max_length: Any = parameter(
         "auto",
-        '"auto", int, None, "free", or dict level -> one of these',
+        '"auto", int, None, "free", "whole", or dict level -> one of these',
         "Longest segment of a level. 1 makes it a level of single steps; None: the longest seen in training; "
-        '"free": no bound; "auto" (also of levels that a dict leaves out): the longest seen if `length_features` or '
-        "`segment_features` need a bound or if nothing but single steps is seen, else no bound. Levels without a bound "
-        "cost time linear in the length of a sequence, others also grow with their longest segment.",
+        '"free": no bound; "whole": as long as the segment above it, so that at the top level each sequence has one '
+        'label, and the model is a classifier of sequences as well; "auto" (also of levels that a dict leaves out): '
+        "the longest seen if `length_features` or `segment_features` need a bound or if nothing but single steps is "
+        "seen, else no bound. Levels without a bound cost time linear in the length of a sequence, others also grow "
+        "with their longest segment.",
+    )
+    hidden: Mapping[str, Any] | None = parameter(
+        None,
+        "dict level -> int or list of labels, optional",
+        "Levels that y says nothing of, and how many labels they have, or which. They are learnt through what y says "
+        "of other levels, from guesses by what surrounds each token.",
+    )
+    restarts: int = parameter(
+        5, "int", "Guesses of the hidden levels that learning starts from, drawn by `random_state`; the best is kept."
     )
     topology: Any = parameter(
         None,
@@ -145,7 +156,11 @@ levels_, size_
         "bool",
         "Also always-on features of transitions, initialisations and endings that do not occur in training.",
     )
-    batch_size: int = parameter(8, "int", "Sequences per step of the stochastic algorithms.")
+    batch_size: int | None = parameter(
+        None,
+        "int, optional",
+        "Sequences per step of the online algorithms. None: 8 of l2sgd and asgd, 1 of the others.",
+    )
 
     _kind: ClassVar[str] = "hierarchical"
     predict_compressed = checks.Absent(
@@ -167,14 +182,35 @@ levels_, size_
 
     def _tuned(self, model: Any, objective: Any) -> Any:
         """The objective takes `batch_size` sequences at a time in passes over them."""
-        objective.native.set_batches(self.batch_size, checks.jobs(self.n_jobs))
+        size = self.batch_size or (8 if self.algorithm in ("l2sgd", "asgd") else 1)
+        objective.native.set_batches(size, checks.jobs(self.n_jobs))
         return objective
+
+    def _starts(self, model: Any, objective: Any, penalty: Any, settings: CheckedSettings) -> Iterator[Floats]:
+        """One start for each guess of the hidden levels."""
+        if not model.hidden or model.weights.any():
+            yield from super()._starts(model, objective, penalty, settings)
+            return
+        from scansion.models.hidden import guesses
+        from scansion.models.starts import counted
+
+        loss = total_loss(objective, penalty, settings.n_jobs)
+        for guess in guesses(model, objective.inputs, objective.known, self.restarts, settings.random_state):
+            yield counted(model, objective.inputs, guess, loss)[0]
+
+    def _look_at(self, model: Any, objective: Any, n_jobs: int) -> None:
+        if model.hidden:
+            from scansion.models.hidden import warn_of_unlearnt
+
+            warn_of_unlearnt(model, objective.inputs, objective.known, n_jobs)
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked."""
-        if not checks.among(self.algorithm, _ALGORITHMS):
-            raise ValueError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, got {self.algorithm!r}")
-        checks.count("batch_size", self.batch_size, 1)
+        checks.count("restarts", self.restarts, 1)
+        if self.hidden and "cv" in (self.c1, self.c2):
+            raise ValueError("'cv' as strength does not go with hidden levels: give a number")
+        if self.batch_size is not None:
+            checks.count("batch_size", self.batch_size, 1)
         if self.train_with_rules and self.algorithm != "lbfgs":
             raise ValueError(f"train_with_rules of a HierarchicalCRF needs algorithm='lbfgs', got {self.algorithm!r}")
         return super().settings()

@@ -64,10 +64,13 @@ class NestedModel(Model):
         The states that a parent may have as children.
     possible : list of K dicts, part -> bool array
         "transition" (S_{k-1}, S_k, S_k), "initialisation" and "ending" (S_{k-1}, S_k): what may occur at all.
+    hidden : list of int
+        Levels that training guesses (`scansion.models.hidden`); not in files.
     """
 
     children: list[Bools] = field(default_factory=list)
     possible: list[dict[str, Bools]] = field(default_factory=list)
+    hidden: list[int] = field(default_factory=list)
 
     no_configuration = (
         "leaves no tree: none gets beyond position {furthest} with what is known there and what the model allows "
@@ -174,7 +177,7 @@ class NestedModel(Model):
         """Warn of labels that nothing tells apart: weights that start equal stay equal."""
         for k, (level, told) in enumerate(zip(self.levels, known.levels, strict=True)):
             mask = told.mask(level.size)
-            if level.size < 2 or (mask is not None and not mask.all()):
+            if level.size < 2 or k in self.hidden or (mask is not None and not mask.all()):
                 continue
             around = self.children[k].T
             if k + 1 < len(self.levels):
@@ -185,8 +188,8 @@ class NestedModel(Model):
                 labels = [level.labels[first[number.ravel()[alike[0]]]], level.labels[alike[0]]]
                 warnings.warn(
                     f"y says nothing of the labels of level {level.name!r}, and training starts from equal weights: "
-                    f"{labels[0]!r} and {labels[1]!r} cannot come to differ. Label a few tokens, or start from a model "
-                    "that tells them apart (warm_start)",
+                    f"{labels[0]!r} and {labels[1]!r} cannot come to differ. Name the level in `hidden`, label a few "
+                    "tokens, or start from a model that tells them apart (warm_start)",
                     UserWarning,
                     stacklevel=4,
                 )
@@ -213,14 +216,15 @@ class NestedModel(Model):
                     f"{above.labels[parent.label[bad[0]]]!r} of level {above.name!r}, which topology excludes"
                 )
             at, column = seen.of(k, "transition")
-            wrong = ~self.possible[k]["transition"].ravel()[column]  # repeats, at most
+            wrong = ~self.possible[k]["transition"].ravel()[column]  # of repeats, or of whole sequences
             if wrong.any():
                 i = int(at[np.argmax(wrong)])
                 b, t = where(i)
-                label = level.labels[int(child.label[i])]
+                label, before = (level.labels[int(child.label[at])] for at in (i, i - 1))
+                why = "max_length is 'whole'" if label != before else "repeats is False or max_length is 'whole'"
                 raise ValueError(
-                    f"y[{b}], level {level.name!r}: {label!r} at position {t} follows {label!r} under the same parent, "
-                    "but repeats is False"
+                    f"y[{b}], level {level.name!r}: {label!r} at position {t} follows {before!r} under the same parent"
+                    f", but {why}"
                 )
 
     def compiled(self, rules: tuple[Rule, ...]) -> RuleSet:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 __all__ = ["NestedSelection", "by_level"]
 
 ATTRIBUTE_PARTS = (*PERSISTENCE, *CLIQUES)
-AUTO, FREE = "auto", "free"
+AUTO, FREE, WHOLE = "auto", "free", "whole"
+# parameters that are given by level alone
+_DICTS = {"segment_features": "function f(x, start, stop)", "attribute_parts": "parts", "hidden": "number of labels"}
 
 
 class Seen(dict[tuple[int, str], tuple[Ints, Floats]]):
@@ -39,7 +41,8 @@ class NestedSelection:
     Attributes
     ----------
     names : K names of levels
-    max_length : K of int, None (the longest seen), "free", "auto"
+    max_length : K of int, None (the longest seen), "free", "whole", "auto"
+    hidden : K lists of labels, empty where the level is not hidden
     topology : None, "seen", "all", or K dicts parent label -> child labels (of the root: an empty one)
     repeats : K of True, False, None
     transitions : "all" or "seen"
@@ -52,6 +55,7 @@ class NestedSelection:
 
     names: list[str]
     max_length: list[int | str | None]
+    hidden: list[list[Any]]
     topology: Any
     repeats: list[bool | None]
     transitions: str
@@ -72,13 +76,14 @@ class NestedSelection:
 
         limits = [_limit(value) for value in each("max_length", AUTO)]
         lengths = [_lengths(*one) for one in zip(names, limits, each("length_features", ()), strict=True)]
-        spans = given.segment_features
-        if spans is not None and not isinstance(spans, Mapping):
-            raise ValueError(f"segment_features must be a dict level -> function f(x, start, stop), got {spans!r}")
+        for name, kind in _DICTS.items():
+            value = getattr(given, name)
+            if value is not None and not isinstance(value, Mapping):
+                raise ValueError(f"{name} must be a dict level -> {kind}, got {value!r}")
         chosen = [functions("segment_features", one) for one in each("segment_features")]
         for name, limit, some in zip(names, limits, chosen, strict=True):
-            if some and limit == FREE:
-                raise ValueError(f"level {name!r} has segment_features, which need a max_length other than {FREE!r}")
+            if some and limit in (FREE, WHOLE):
+                raise ValueError(f"level {name!r} has segment_features, which need a max_length other than {limit!r}")
         for value in each("repeats"):
             if not (value is None or isinstance(value, (bool, np.bool_))):
                 raise ValueError(f"repeats must be True, False or None, got {value!r}")
@@ -87,12 +92,10 @@ class NestedSelection:
         least = given._given("min_freq")
         if not checks.is_number(least) or least < 0:
             raise ValueError(f"min_freq must be a number >= 0, got {least!r}")
-        parts = given.attribute_parts
-        if parts is not None and not isinstance(parts, Mapping):
-            raise ValueError(f"attribute_parts must be a dict level -> parts, got {parts!r}")
         return cls(
             names,
             limits,
+            [_hidden(name, one) for name, one in zip(names, each("hidden"), strict=True)],
             _topology(names, given.topology),
             each("repeats"),
             given.transitions,
@@ -123,8 +126,8 @@ class NestedSelection:
         return seen if limit is None else limit if isinstance(limit, int) else None
 
     def _labels(self, k: int) -> list[Any]:
-        """Labels of level k that the topology names."""
-        found: dict[Any, None] = {}
+        """Labels of level k that the parameters name."""
+        found: dict[Any, None] = dict.fromkeys(self.hidden[k])
         if isinstance(self.topology, list):
             if k + 1 < len(self.names):
                 found.update(dict.fromkeys(self.topology[k + 1]))
@@ -144,7 +147,8 @@ class NestedSelection:
         """What y says, and the labels of each level; others than those given are errors unless `extend`."""
         before = [[]] * len(self.names) if labels is None else labels
         known = [list(dict.fromkeys([*one, *self._labels(k)])) for k, one in enumerate(before)] if extend else labels
-        return encode_levels(y, lengths, self.names, known, extend=extend, max_lengths=bounds)
+        whole = [all(one == WHOLE for one in self.max_length[: k + 1]) for k in range(len(self.names))]
+        return encode_levels(y, lengths, self.names, known, extend=extend, max_lengths=bounds, whole=whole)
 
     def levels(self, labels: list[list[Any]], known: Knowledge, old: NestedModel | None) -> list[Level]:
         """The levels, each with its longest segment and length features."""
@@ -175,7 +179,8 @@ class NestedSelection:
         seen = Occurrences(known, [level.size for level in levels])
         everything = bool(known.complete.all())
         children = [self._children(k, levels, seen, everything) for k in range(len(levels))]
-        model = NestedModel(levels, vocabulary, children=children)
+        hidden = [k for k, labels in enumerate(self.hidden) if labels]
+        model = NestedModel(levels, vocabulary, children=children, hidden=hidden)
         model.possible = [self._possible(k, model, seen) for k in range(len(levels))]
         return model
 
@@ -189,7 +194,7 @@ class NestedSelection:
         for k, level in enumerate(model.levels):
             bits = self._parts_of(k, model)
             for number, part in enumerate(ATTRIBUTE_PARTS):
-                if (bits >> number & 1).any() and not self._everything:
+                if (bits >> number & 1).any() and not self._everything(k, part):
                     width = int(np.prod(model.shape(k, part)))
                     found[k, part] = _summed(*token_entries(inputs.data, *seen.of(k, part), width))
             if inputs.spans[k] is not None:
@@ -227,13 +232,15 @@ class NestedSelection:
             "initialisation": child.copy(),
             "ending": child.copy(),
         }
-        if self.transitions == "seen":
+        if self.transitions == "seen" and not self._touches_hidden(k):
             for part in CLIQUES:
                 _, column = seen.of(k, part)
                 occurs = np.zeros(possible[part].size, np.bool_)
                 occurs[column] = True
                 possible[part] &= occurs.reshape(possible[part].shape)
-        if not self._repeats(k, model, seen):
+        if self.max_length[k] == WHOLE:
+            possible["transition"][:] = False  # nothing follows: it ends where its parent does
+        elif not self._repeats(k, model, seen):
             size = np.arange(model.levels[k].size)
             possible["transition"][:, size, size] = False
         return possible
@@ -245,14 +252,22 @@ class NestedSelection:
             return told
         if model.levels[k].max_length == 1:
             return True
+        if k and self.hidden[k - 1]:  # which may be around both
+            child = seen.levels[k + 1]
+            at = np.flatnonzero(child.starts & (child.label >= 0) & ~seen.levels[0].starts)
+            return bool((child.label[at] == child.label[at - 1]).any())
         _, column = seen.of(k, "transition")
         size = model.levels[k].size
         return bool((column // size % size == column % size).any())
 
-    @property
-    def _everything(self) -> bool:
+    def _touches_hidden(self, k: int) -> bool:
+        """Whether the cliques of level k hold labels of a hidden one."""
+        return bool(self.hidden[k] or (k and self.hidden[k - 1]))
+
+    def _everything(self, k: int, part: str) -> bool:
         """Whether all features of attributes are there, seen or not."""
-        return self.all_possible_states and self.min_freq <= 0
+        hidden = self._touches_hidden(k) if part in CLIQUES else bool(self.hidden[k])
+        return hidden or (self.all_possible_states and self.min_freq <= 0)
 
     def _parts_of(self, k: int, model: NestedModel) -> Any:
         """(A,) parts of level k that every attribute is read from, as bits."""
@@ -276,7 +291,7 @@ class NestedSelection:
 
     def _always(self, k: int, part: str, model: NestedModel, seen: Occurrences) -> Ints:
         possible = model.possible[k][part].ravel()
-        if not self.all_possible_transitions:
+        if not self.all_possible_transitions and not self._touches_hidden(k):
             _, column = seen.of(k, part)
             counts = np.bincount(column, minlength=len(possible))
             possible = possible & (counts > 0) & (counts >= self.least)
@@ -287,7 +302,7 @@ class NestedSelection:
     ) -> Ints:
         """The entries of token attributes that are seen with known labels, or all of those that were chosen."""
         width = int(np.prod(model.shape(k, part)))
-        if self._everything:
+        if self._everything(k, part):
             columns = np.flatnonzero(model.possible[k][part].ravel()) if part in CLIQUES else np.arange(width)
             return (np.flatnonzero(chosen)[:, None] * width + columns).ravel().astype(np.int64)
         index = kept[k, part]
@@ -322,9 +337,20 @@ def by_level(names: list[str], name: str, value: Any, default: Any = None) -> li
     return [value.get(level, default) for level in names]
 
 
+def _hidden(level: str, given: Any) -> list[Any]:
+    """The labels of a hidden level; none: it is not hidden."""
+    if given is None:
+        return []
+    if checks.is_number(given):
+        return [f"{level} {i + 1}" for i in range(checks.count(f"hidden[{level!r}]", given, 1))]
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or not list(given):
+        raise ValueError(f"hidden[{level!r}] must be a number of labels, or a list of them, got {given!r}")
+    return list(dict.fromkeys(given))
+
+
 def _limit(value: Any) -> int | str | None:
-    if isinstance(value, str) and value not in (AUTO, FREE):
-        raise ValueError(f"max_length must be a number, None, {AUTO!r} or {FREE!r}, got {value!r}")
+    if isinstance(value, str) and value not in (AUTO, FREE, WHOLE):
+        raise ValueError(f"max_length must be a number, None, {AUTO!r}, {FREE!r} or {WHOLE!r}, got {value!r}")
     return value if value is None or isinstance(value, str) else checks.count("max_length", value, 1)
 
 
@@ -335,10 +361,10 @@ def _lengths(name: str, limit: int | str | None, wanted: Any) -> tuple[str, ...]
         raise ValueError(f"length_features must be among 'bins', 'length', 'log', got {wanted!r}")
     chosen = (wanted,) if isinstance(wanted, str) else tuple(wanted)
     length_basis(chosen, 1)
-    if limit == FREE and set(chosen) - {"length"}:
+    if limit in (FREE, WHOLE) and set(chosen) - {"length"}:
         raise ValueError(
-            f"level {name!r} has no bound on its length (max_length={FREE!r}): of length_features it can have 'length' "
-            f"alone, got {wanted!r}"
+            f"level {name!r} has no bound on its length (max_length={limit!r}): of length_features it can have "
+            f"'length' alone, got {wanted!r}"
         )
     return chosen
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from scansion._checks import Ints
-from scansion.models.estimator import cut
+from scansion.data.dataset import cut
 from scansion.models.flat_estimator import FlatEstimator
 from scansion.models.parameters import documented, parameter
 from scansion.segments import Segment

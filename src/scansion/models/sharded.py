@@ -164,7 +164,7 @@ def _refuse(estimator: Estimator) -> None:
     """Raise if a parameter needs all of the data in one place."""
     if estimator.algorithm != "lbfgs":
         raise ValueError(f"algorithm must be 'lbfgs' where data come in parts, got {estimator.algorithm!r}")
-    for name in ("train_with_rules", "expectations", "init", "scores_of", "grow"):
+    for name in ("train_with_rules", "expectations", "init", "scores_of", "grow", "hidden"):
         value = getattr(estimator, name, None)
         if value is not None and value is not False:
             raise ValueError(f"{name} does not go with data in parts: fit on one machine, or leave it out")

@@ -130,3 +130,19 @@ def counts(tree: Tree, sizes: Sequence[int]) -> dict[str, list[FloatArray]]:
             for left, right in itertools.pairwise(chain):
                 table["transit"][d][left[1] - 1, p, left[2], right[2]] += 1
     return table
+
+
+def n_trees(
+    n_times: int, sizes: Sequence[int], bounds: Sequence[int], children: Sequence[npt.NDArray[np.bool_]]
+) -> float:
+    """How many trees there are, without listing them."""
+    ways = [np.ones((n_times + 1, s)) for s in sizes]  # below one segment, by its length and state
+    for d in reversed(range(len(sizes) - 1)):
+        for s in range(sizes[d]):
+            chains = np.zeros(n_times + 1)
+            chains[0] = 1.0
+            for n in range(1, n_times + 1):
+                for m in range(1, min(n, bounds[d + 1]) + 1):
+                    chains[n] += chains[n - m] * ways[d + 1][m, children[d][s]].sum()
+            ways[d][:, s] = chains
+    return float(ways[0][n_times].sum())

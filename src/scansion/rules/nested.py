@@ -24,7 +24,7 @@ import numpy as np
 from scansion._checks import Bools, Floats, Ints
 from scansion.data.knowledge import Knowledge, Known
 from scansion.lattice.cores import Core, Packed
-from scansion.lattice.nested_scores import Level, NestedCore
+from scansion.lattice.nested_scores import LevelScores, NestedCore
 from scansion.rules.automata import Automaton
 from scansion.rules.compile import Part, Reading, RuleSet
 from scansion.rules.expressions import Rule
@@ -218,7 +218,7 @@ def _masked(scores: Floats, allowed: Bools) -> Floats:
     return np.ascontiguousarray(np.where(allowed, scores, -np.inf))
 
 
-def _columns(level: Level, label: Ints) -> Level:
+def _columns(level: LevelScores, label: Ints) -> LevelScores:
     """The persistence of other states."""
     parts: dict[str, Any] = {
         name: None if getattr(level, name) is None else np.ascontiguousarray(getattr(level, name)[..., label])
