@@ -6,9 +6,9 @@ Products: the models that usaddress and probablepeople ship, loaded by `scansion
 label. Their own code makes the attributes, and their own `tag` says where a label comes back that it cannot use
 (RepeatedLabelError), with scansion as its tagger. Accuracy is that of strings that have no label twice in truth. Names
 are the 4,090 of ../shared/data (or SCANSION_DATA), most of which the model was trained on; addresses are those that
-usaddress is measured on, where DIRECTORY holds a checkout of its repository, else 1,512 that are made up, without truth.
-Chunking: CoNLL-2000 and CoNLL-2004 under `scheme`, models of few iterations, so that they err. Processor time, in turn, the
-best of several runs.
+usaddress is measured on, where DIRECTORY holds a checkout of its repository, else 1,512 that are made up, without
+truth. Chunking: CoNLL-2000 and CoNLL-2004 under `scheme`, models of few iterations, so that they err. Processor time,
+in turn, the best of several runs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import products  # puts the packages of make compat in reach
+
+import scansion as sc
 from experiments.chunking import attributes as chunk_attributes
 from experiments.data import MissingDataError, open_text, read_columns
 from experiments.names import repeats
 from experiments.report import machine, percent
-
-import scansion as sc
 from scansion import rules
 
 Labelled = list[tuple[list[str], list[str] | None]]
