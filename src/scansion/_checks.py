@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import operator
 import os
+import sys
+import warnings
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -231,3 +233,11 @@ def one_each(name: str, value: Any, length: int) -> Sequence[Any]:
         raise ValueError(f"{name} must have one entry per sequence, {length}, got {len(value)}")
     result: Sequence[Any] = value
     return result
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn about what a caller outside of the package did, naming the caller's line."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("scansion."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion.metrics.base import FloatArray, Sequences
 from scansion.schemes import _as_list, _pairs
 
@@ -187,7 +187,7 @@ class _LabelCounts:
         if zero_division == "warn" and not (under.size and under.all()):
             name = {0: "precision", np.inf: "recall"}.get(beta, "F-score")
             message = f"{name} is 0 / 0 for some label and taken as 0; zero_division=0 does so silently"
-            warnings.warn(message, RuntimeWarning, stacklevel=3)
+            checks.warn(message, RuntimeWarning)
         if average is None:
             return scores
         defined = ~np.isnan(scores)

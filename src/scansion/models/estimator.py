@@ -8,7 +8,6 @@ and its tags and exceptions are used when it is there already.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -80,10 +79,7 @@ class Estimator(Fitted):
             raise ValueError("X_dev and y_dev must be given together")
         least = self._given("min_freq")
         if self._given("all_possible_states") and np.max(least) > 0:
-            warnings.warn(
-                f"min_freq = {least} leaves out features that do not occur: all_possible_states has no effect",
-                stacklevel=2,
-            )
+            checks.warn(f"min_freq = {least} leaves out features that do not occur: all_possible_states has no effect")
         columns = columns_of(X)
         model, objective = self.problem(X, y, sample_weight)
         in_parts = isinstance(X, Partitions)
