@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -128,6 +129,23 @@ def test_tags_given_to_a_model_of_segments():
     spans = [schemes.covered(schemes.segments(tags, "iob2"), len(tags)) for tags in y]  # the remedy
     semi = sc.SemiCRF(c2=0.01, all_possible_states=True, attribute_parts={"": ("start", "end")})
     assert semi.fit(X, spans).score(X, spans) == 1.0
+
+
+# ---- warnings --------------------------------------------------------------------------------------------------------
+
+
+def test_warnings_name_the_line_that_they_are_about():
+    X, y = sentences()
+    for call in (
+        lambda: sc.CRF(max_iterations=1).fit(X, y),
+        lambda: sc.SemiCRF(max_iterations=1).fit(X, y),
+        lambda: sc.CRF(min_freq=1, all_possible_states=True).fit(X, y),
+        lambda: sc.metrics.flat_precision_score([["a"]], [["b"]], average="macro"),
+    ):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            call()
+        assert told and {one.filename for one in told} == {__file__}
 
 
 # ---- data frames -----------------------------------------------------------------------------------------------------
