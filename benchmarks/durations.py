@@ -51,6 +51,31 @@ def lattices(runs: int) -> dict[str, float]:
     return found
 
 
+def long(runs: int) -> dict[str, float]:
+    """Milliseconds for one sequence of 100,000 positions, 3 labels, longest segment 1,000."""
+    rng = np.random.default_rng(0)
+    length, labels, longest = 100_000, 3, 1_000
+    patterns = [(y,) for y in range(labels)] + [(i, j) for i in range(labels) for j in range(labels)]
+    start, inside = np.zeros((2, length, len(patterns)))
+    by_length = np.zeros((longest, len(patterns)))
+    start[:, labels:] = rng.normal(size=(length, labels**2))
+    inside[:, :labels] = rng.normal(size=(length, labels))
+    by_length[:, :labels] = rng.normal(size=(longest, labels))
+    found = {}
+    for name, least in (("short", 0), ("long", 500)):
+        by_length[:least, :labels] = -50.0
+        lattice = sc.SegmentLattice.from_parts(patterns, labels, longest, start=start, inside=inside, length=by_length)
+        core = lattice._batch._core
+        found[f"100,000 positions, {name} segments: log Z"] = 1e3 * clock(
+            lambda core=core: core.log_partitions(1), runs
+        )
+        found[f"100,000 positions, {name} segments: gradient"] = 1e3 * clock(
+            lambda core=core: core.posteriors(1, gradient=True), runs
+        )
+        found[f"100,000 positions, {name} segments: best"] = 1e3 * clock(lattice.viterbi, 1)
+    return found
+
+
 def evaluations(runs: int) -> dict[str, float]:
     """Milliseconds of one loss and gradient: 24 labels, 24,000 tokens; all labels up to the longest, or few of them."""
     found = {}
@@ -86,10 +111,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--beside", help="interpreter that has another version of scansion")
     parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("--only", choices=["lattices", "evaluations"])
+    parser.add_argument("--only", choices=["lattices", "long", "evaluations"])
     parser.add_argument("--json", action="store_true", help="figures alone, as JSON")
     given = parser.parse_args()
-    parts = {"lattices": lattices, "evaluations": evaluations}
+    parts = {"lattices": lattices, "long": long, "evaluations": evaluations}
     chosen = [given.only] if given.only else list(parts)
     ours: dict[str, float] = {}
     theirs: dict[str, float] = {}
@@ -102,7 +127,7 @@ def main() -> None:
         json.dump(ours, sys.stdout)
         return
     for name, value in ours.items():
-        unit = "ms" if name.endswith("evaluation") else "ns"
+        unit = "ms" if name.endswith("evaluation") or name.startswith("100,000") else "ns"
         other = f"{theirs[name]:10.2f} {unit} {theirs[name] / value:7.1f} times" if name in theirs else ""
         print(f"{name:64s} {value:10.2f} {unit}   {other}")
 

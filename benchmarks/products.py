@@ -35,10 +35,8 @@ from scansion import pycrfsuite as ours  # noqa: E402
 PARAMETERS = {"c1": 0.1, "c2": 0.01, "feature.minfreq": 0, "max_iterations": 100}  # parserator's, at most 100 steps
 
 
-def addresses() -> tuple[str, list[Any]]:
-    """The model of usaddress, and the attributes of 1,512 addresses."""
-    import usaddress
-
+def address_texts() -> list[str]:
+    """1,512 addresses."""
     parts = (
         ("1", "22", "305 1/2", "5757", "10-12", "9", "123B"),
         ("N.", "", "West"),
@@ -47,7 +45,14 @@ def addresses() -> tuple[str, list[Any]]:
         ("Chicago, IL 60606", "New York NY", "St. Louis, MO 63101-1234"),
         ("", ", Attn: Mary"),
     )
-    texts = [" ".join(" ".join(words).split()) for words in itertools.product(*parts)]
+    return [" ".join(" ".join(words).split()) for words in itertools.product(*parts)]
+
+
+def addresses() -> tuple[str, list[Any]]:
+    """The model of usaddress, and the attributes of addresses."""
+    import usaddress
+
+    texts = address_texts()
     return usaddress.MODEL_PATH, [usaddress.tokens2features(usaddress.tokenize(text)) for text in texts]
 
 

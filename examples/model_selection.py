@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 import scansion as sc
@@ -17,6 +19,7 @@ def main(most: int = 60) -> None:
     X = [attributes(one.tokens) for one in some]
     y = [sc.schemes.convert(one.fields, "plain", "iob2", outside=None) for one in some]
 
+    warnings.simplefilter("ignore", sc.ConvergenceWarning)  # 20 iterations are enough to compare
     crf = sc.CRF(max_iterations=20)
     predicted = cross_val_predict(crf, X, y, cv=3)
     print(sc.metrics.segment_scores(y, predicted))

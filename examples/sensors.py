@@ -8,6 +8,7 @@ one list a level. docs/sensors.md explains the steps.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -74,6 +75,7 @@ def main(folder: str | None = None, videos: int = 24) -> dict[str, Any]:
         scores[name] = sc.metrics.action_scores(truth, answers)
         print(f"{name:24}{scores[name]}")
     if folder is not None:
+        os.makedirs(folder, exist_ok=True)
         shown = {name: rows[0] for name, rows in found.items() if not name.endswith("phase")}
         ax = sc.plot.compare(shown, truth=labels[test][0]["action"], seconds=1 / 15)
         ax.figure.savefig(f"{folder}/methods.png")

@@ -102,7 +102,8 @@ class Columns {
       if (blank || document) end_sequence();
       return;
     }
-    if (!is_utf8(line)) throw LineError(number, "the line is not valid UTF-8");
+    if (!is_utf8(line))
+      throw LineError(number, "the line is not valid UTF-8: name its encoding, as in --encoding latin-1");
     const auto first = static_cast<int64_t>(cells.size());
     const int64_t width = cut(line, begin, format);
     if (width_ < 0) width_ = width;

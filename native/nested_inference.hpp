@@ -202,11 +202,11 @@ class NestedInference {
   }
 
  private:
-  // Rows of children of one block: their weights with all free levels, one parent state after another.
+  // Rows of children of one block: their weights with all free levels, one kin of parent states after another.
   struct Children {
     bool ready = false;
-    std::vector<double> weight;          // by parent (cells, stride)
-    std::vector<int64_t> exponent, low;  // by parent (cells,)
+    std::vector<double> weight;          // by kin (cells, stride)
+    std::vector<int64_t> exponent, low;  // by kin (cells,)
   };
 
   const NestedCells& cells(int64_t g) const { return (exact_ ? exact_tables_.cells : tables_.cells)[g]; }
@@ -253,10 +253,10 @@ class NestedInference {
     out.ready = true;
     const NestedCells& cells = tables_.cells[block.bottom];
     const std::vector<double>& value = tables_.value[block.bottom];
-    const int64_t P = model_.size(block.top), S = model_.size(block.bottom), L = block.depth();
+    const int64_t S = model_.size(block.bottom), L = block.depth();
     out.weight.resize(static_cast<size_t>(cells.count() * block.child_stride));
-    out.exponent.resize(static_cast<size_t>(cells.count() * P));
-    out.low.resize(static_cast<size_t>(cells.count() * P));
+    out.exponent.resize(static_cast<size_t>(cells.count() * block.kins));
+    out.low.resize(static_cast<size_t>(cells.count() * block.kins));
     const double* free = tables_.within[b].data();
     std::vector<double> within;
     for (int64_t t = 0; t < view_->length; ++t) {
@@ -265,8 +265,10 @@ class NestedInference {
       for (int64_t m = 1; m <= cells.extent(t); ++m) {
         const int64_t cell = cells.first[t] + m - 1;
         const double* child = value.data() + cell * S;
-        for (int64_t p = 0; p < P; ++p) {
-          const NestedStacks& s = block.stacks[p];
+        int64_t kin = 0;
+        for (const NestedStacks& s : block.stacks) {
+          if (s.kin < kin) continue;
+          ++kin;
           const int32_t* state = s.layers[L].state;
           double* row = out.weight.data() + cells.count() * s.offset + cell * s.stride;
           for (int64_t c = 0; c < s.width; ++c) {
@@ -274,7 +276,7 @@ class NestedInference {
             if (L > 1) x += within[s.offset + c] += free[(t + m - 1) * block.child_stride + s.offset + c];
             row[c] = x;
           }
-          int64_t &k = out.exponent[p * cells.count() + cell], &low = out.low[p * cells.count() + cell];
+          int64_t &k = out.exponent[s.kin * cells.count() + cell], &low = out.low[s.kin * cells.count() + cell];
           if (!NestedWeights::exponentiate_row(row, s.width, k, low)) k = kDeadRow;
           std::fill(row + s.width, row + s.stride, 0.0);
         }
@@ -318,8 +320,8 @@ class NestedInference {
     r.reach = tables_.cells[block.bottom].longest;
     const int64_t cells = tables_.cells[block.bottom].count();
     r.child = children_[b].weight.data() + cells * s.offset;
-    r.child_exponent = children_[b].exponent.data() + cells * parent;
-    r.child_low = children_[b].low.data() + cells * parent;
+    r.child_exponent = children_[b].exponent.data() + cells * s.kin;
+    r.child_low = children_[b].low.data() + cells * s.kin;
     double** const rows_of[] = {&r.before, &r.after, &r.rest, &r.ahead};
     int64_t** const exponents_of[] = {&r.before_k, &r.after_k, &r.rest_k, &r.ahead_k};
     int64_t** const lows_of[] = {&r.before_low, &r.after_low, &r.rest_low, &r.ahead_low};

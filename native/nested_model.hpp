@@ -101,12 +101,13 @@ struct NestedStacks {
   int64_t width = 0, stride = 0;  // of the last layer, and padded
   int64_t widest = 0;
   int64_t offset = 0;  // of this parent's part in a row of children
+  int64_t kin = 0;     // parents of the same kin have the same children, and share their part
 };
 
 struct NestedBlock {
   int64_t top = 0, bottom = 0;       // levels d and e
   std::vector<NestedStacks> stacks;  // by parent state
-  int64_t child_stride = 0;
+  int64_t child_stride = 0, kins = 0;
   int64_t depth() const { return bottom - top; }
 };
 
@@ -196,8 +197,17 @@ class NestedTopology {
       }
       s.width = s.layers[L].size;
       s.stride = padded4(s.width);
-      s.offset = out.child_stride;
-      out.child_stride += s.stride;
+      const auto alike = std::find_if(out.stacks.begin(), out.stacks.end(), [&](const NestedStacks& other) {
+        return L == 1 && other.state[1] == s.state[1];
+      });
+      if (alike != out.stacks.end()) {
+        s.offset = alike->offset;
+        s.kin = alike->kin;
+      } else {
+        s.offset = out.child_stride;
+        s.kin = out.kins++;
+        out.child_stride += s.stride;
+      }
       out.stacks.push_back(std::move(s));
     }
     return out;

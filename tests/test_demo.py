@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -223,7 +224,8 @@ def tour(tmp_path_factory):
 
     where = tmp_path_factory.mktemp("tour") / "files"
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+        warnings.simplefilter("error")  # a tour without interjections
         code = main(["--quick", "-o", str(where), "--jobs", "1"])
     assert code == 0
     return printed.getvalue(), where

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -130,6 +131,23 @@ def test_tags_given_to_a_model_of_segments():
     assert semi.fit(X, spans).score(X, spans) == 1.0
 
 
+# ---- warnings --------------------------------------------------------------------------------------------------------
+
+
+def test_warnings_name_the_line_that_they_are_about():
+    X, y = sentences()
+    for call in (
+        lambda: sc.CRF(max_iterations=1).fit(X, y),
+        lambda: sc.SemiCRF(max_iterations=1).fit(X, y),
+        lambda: sc.CRF(min_freq=1, all_possible_states=True).fit(X, y),
+        lambda: sc.metrics.flat_precision_score([["a"]], [["b"]], average="macro"),
+    ):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            call()
+        assert told and {one.filename for one in told} == {__file__}
+
+
 # ---- data frames -----------------------------------------------------------------------------------------------------
 
 
@@ -149,14 +167,13 @@ class Polars:
         raise AssertionError
 
 
-def frames():
-    pandas = pytest.importorskip("pandas")
-    return [pandas.DataFrame, Polars]
+def library(name):
+    return pytest.importorskip(name, reason=f"{name} is not installed: its frames are not tried")
 
 
-@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "what is used of polars"])
 def test_frames_with_a_group_column(kind):
-    make = frames()[kind]
+    make = Polars if " " in kind else library(kind).DataFrame
     data = {
         "id": [1, 1, 2, 1],
         "word": ["the", "man", "the", "sees"],
@@ -187,14 +204,15 @@ def test_frames_with_a_group_column(kind):
         from_frame(data, "id")
 
 
-def test_columns_of_pandas():
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_columns_of_frames(name):
     """A column of lists as X and as y, a column of labels as one target."""
-    pandas = pytest.importorskip("pandas")
+    frames = library(name)
     X, y = sentences(4)
-    frame = pandas.DataFrame({"X": X, "y": y})
+    frame = frames.DataFrame({"X": X, "y": y})
     crf = sc.CRF(max_iterations=5).fit(frame["X"], frame["y"])
     assert crf.predict(frame["X"]) == sc.CRF(max_iterations=5).fit(X, y).predict(X)
-    again = sc.CRF(max_iterations=5).fit(X, [pandas.Series(row) for row in y])
+    again = sc.CRF(max_iterations=5).fit(X, [frames.Series(row) for row in y])
     assert again.loss_ == crf.loss_
 
 

@@ -194,6 +194,47 @@ def test_encoding() -> None:
         sc.load(FOLDER / "crfpp-euc-jp.model")
     with pytest.raises(LookupError):
         sc.load(FOLDER / "crfpp-euc-jp.model", encoding="no such")
+    assert crf.reading_ is not None and crf.reading_.encoding == "euc-jp"
+
+
+def test_the_command_reads_models_and_files_in_other_encodings(tmp_path: Path) -> None:
+    model, data = FOLDER / "crfpp-euc-jp.model", tmp_path / "data.txt"
+    words = [name.rpartition(":")[2] for name in sc.load(model, encoding="euc-jp").attributes_]
+    text = "".join(f"{word} N\n\n" for word in words if word)
+    data.write_text(text, encoding="euc-jp")
+    assert run("tag", model, data, "--encoding", "euc-jp", "-o", tmp_path / "tagged") == (0, "")
+    tagged = (tmp_path / "tagged").read_text(encoding="euc-jp")
+    assert [line.rpartition(" ")[0] for line in tagged.splitlines() if line] == text.split("\n\n")[:-1]
+    # converted once, the model knows; and its answers are those for UTF-8
+    assert run("convert", model, tmp_path / "ours", "--encoding", "euc-jp") == (0, "")
+    assert run("tag", tmp_path / "ours", data, "-o", tmp_path / "again") == (0, "")
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "tagged").read_bytes()
+    assert run("convert", data, tmp_path / "utf8.txt", "--encoding", "euc-jp", "--output-separator", " ") == (0, "")
+    assert (tmp_path / "utf8.txt").read_text(encoding="utf-8") == text
+    assert run("tag", tmp_path / "ours", tmp_path / "utf8.txt", "--encoding", "utf-8", "-o", tmp_path / "three")[0] == 0
+    assert (tmp_path / "three").read_text(encoding="utf-8") == tagged
+    # wrong ones are said
+    for arguments, wanted, message in (
+        (("tag", model, data), 1, "--encoding euc-jp"),
+        (("tag", tmp_path / "ours", data, "--encoding", "utf-8"), 1, "the line is not valid UTF-8: name its encoding"),
+        (("tag", tmp_path / "ours", data, "--encoding", "no such"), 2, "there is no encoding 'no such'"),
+        (("tag", tmp_path / "ours", data, "--encoding", "hex"), 2, "there is no encoding 'hex'"),
+        (("inspect", model), 1, "--encoding euc-jp"),
+    ):
+        code, said = run(*arguments)
+        assert code == wanted and message in said
+    assert run("inspect", model, "--encoding", "euc-jp") == (0, "")
+
+
+def test_the_command_trains_in_other_encodings(tmp_path: Path) -> None:
+    content = {e: "caf\xe9 X\nne Y\n\n".encode(e) * 3 for e in ("utf-8", "latin-1", "utf-16-le")}
+    for encoding, text in content.items():
+        (tmp_path / encoding).write_bytes(text)
+        assert run("train", tmp_path / encoding, "-o", tmp_path / "m", "--encoding", encoding, "-q") == (0, "")
+        assert run("tag", tmp_path / "m", tmp_path / encoding, "-o", tmp_path / f"{encoding}.out") == (0, "")
+        assert run("evaluate", tmp_path / "m", tmp_path / encoding)[0] == 0
+    texts = {(tmp_path / f"{e}.out").read_bytes().decode(e) for e in content}
+    assert len(texts) == 1 and "caf\xe9 X X" in texts.pop()
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -223,6 +264,15 @@ def test_all_possible_states_are_those_of_pairs_too() -> None:
     assert sum(len(block) for block in model.blocks if not block.always) == singles * 3 + pairs * 9
     fewer, _ = sc.CRF(all_possible_states=True, min_freq=0.5, **given).problem(data, [["P", "Q", "R"], ["P"]])
     assert fewer.n_weights < model.n_weights
+
+
+@pytest.mark.parametrize("min_freq", [1, [0, 2]])
+def test_min_freq_says_that_it_leaves_out_what_does_not_occur(min_freq: Any) -> None:
+    data, y = [[["a"], ["b"]]] * 2, [["P", "Q"]] * 2
+    with pytest.warns(UserWarning, match="min_freq = .*: all_possible_states has no effect"):
+        crf = sc.CRF(all_possible_states=True, min_freq=min_freq).fit(data, y)
+    assert crf.state_features_ == sc.CRF(min_freq=min_freq).fit(data, y).state_features_
+    assert len(sc.CRF(all_possible_states=True).fit(data, y).state_features_) == 4
 
 
 # ---- damaged files -------------------------------------------------------------------------------------------------
@@ -303,7 +353,8 @@ def run(*arguments: Any) -> tuple[int, str]:
 
     from scansion.cli import main
 
-    with contextlib.redirect_stderr(io.StringIO()) as error, contextlib.redirect_stdout(io.StringIO()):
+    out = io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stderr(io.StringIO()) as error, contextlib.redirect_stdout(out):
         try:
             code = main([str(a) for a in arguments])
         except SystemExit as end:

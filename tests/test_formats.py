@@ -103,6 +103,45 @@ def test_malformed_columns(write, content, message):
         list(blocks(write(content), Reading()))
 
 
+ENCODINGS = ["latin-1", "euc-jp", "utf-16", "utf-16-be", "shift_jis", "utf-8-sig", "UTF8"]
+
+
+@pytest.mark.parametrize("form", ["columns", "crfsuite", "jsonl", "csv"])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_other_encodings(write, encoding, form, monkeypatch):
+    word = "caf\xe9" if encoding in ("latin-1", "utf-8-sig") else "\u65e5\u672c\u8a9e"
+    text = {
+        "columns": f"{word} X\n\n" * 40,
+        "crfsuite": f"X\t{word}\n\n" * 40,
+        "jsonl": f'{{"tokens": ["{word}"], "labels": ["X"]}}\n' * 40,
+        "csv": "word,label\n" + f"{word},X\n\n" * 40,
+    }[form]
+    monkeypatch.setattr(blocks_module, "BLOCK_BYTES", 7)  # characters are cut in two
+    for content in (text.encode(encoding), gzip.compress(text.encode(encoding))):
+        found = list(blocks(write(content), Reading(format=form, encoding=encoding)))
+        assert [x for block in found for x in block.words()] == [[word]] * 40
+        assert [y for block in found for y in block.labels()] == [["X"]] * 40
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding", "message"),
+    [
+        ("日本 X\n語 Y\n".encode("euc-jp") + b"\xa4", "euc-jp", r":3: the line is not valid euc-jp"),
+        ("日本 X\n".encode("euc-jp") + b"a\xff X\nb Y\n", "euc-jp", r":2: the line is not valid euc-jp"),
+        (b"a X\n", "utf-16-le", None),
+        ("a X\n".encode("utf-16") + b"a", "utf-16", r":2: the line is not valid utf-16"),
+        (b"a X\nb +2AA- X\n", "utf-7", r"the line is not valid utf-7"),  # a lone surrogate
+    ],
+)
+def test_text_that_is_not_in_the_encoding(write, content, encoding, message):
+    path = write(content)
+    if message is None:  # other characters, but characters
+        assert read(path, encoding=encoding) == [[[content.decode(encoding)]]]
+        return
+    with pytest.raises(FormatError, match=message):
+        read(path, encoding=encoding)
+
+
 def test_standard_input(monkeypatch):
     for content in (b"a X\nb Y\n\nc X", gzip.compress(b"a X\nb Y\n\nc X")):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import operator
 import os
+import sys
+import warnings
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any
@@ -41,6 +43,14 @@ class Absent:
 
     def __get__(self, instance: Any, owner: Any) -> Any:
         raise AttributeError(self.why)
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of something in the line that called the package, however deep in it that is noticed."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "scansion":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)
 
 
 def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:

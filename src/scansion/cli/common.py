@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import sys
@@ -13,7 +14,7 @@ from scansion.cli.parser import labels_given
 from scansion.features.templates import BUILT_IN, Template
 from scansion.formats import FormatError, Reading, format_of
 from scansion.formats.blocks import Block
-from scansion.formats.reading import NAMED, Column
+from scansion.formats.reading import NAMED, Column, is_utf8
 
 __all__ = [
     "check_target",
@@ -40,11 +41,17 @@ def show(text: str) -> None:
     write_text("-", printable(text, lines=True))
 
 
-def load_model(path: str) -> Any:
-    """The model of a file; an error says that it is the model that is meant."""
+def load_model(path: str, encoding: str | None = None) -> Any:
+    """The model of a file; where a model of another tool is not in UTF-8, in the encoding that is given."""
     import scansion
+    from scansion.model_file import ModelFileError
 
-    return scansion.load(path)
+    try:
+        return scansion.load(path)
+    except ModelFileError:
+        if encoding is None:
+            raise
+        return scansion.load(path, encoding=encoding)
 
 
 def given_template(args: Any) -> Template | None:
@@ -94,7 +101,7 @@ def check_template(template: Template | None, block: Block) -> None:
 def given_reading(args: Any, form: str, labels: tuple[Column, ...]) -> Reading:
     """How to read a file of this format as the command line says."""
     reading = Reading(form, args.separator or "", args.comment or "", args.columns, labels)
-    return _checked(reading._replace(header=args.header, group=args.group))
+    return _checked(reading._replace(header=args.header, group=args.group, encoding=args.encoding or "utf-8"))
 
 
 def _checked(reading: Reading) -> Reading:
@@ -116,7 +123,7 @@ def reading_for(model: Any, args: Any, path: str) -> Reading:
     changes: dict[str, Any] = {"format": args.format or format_of(path, reading.format)}
     if changes["format"] != "csv":
         changes |= {"header": None, "group": None}
-    for name in ("separator", "comment", "header", "group", "columns"):
+    for name in ("separator", "comment", "header", "group", "columns", "encoding"):
         if getattr(args, name) is not None:
             changes[name] = getattr(args, name)
     labels = labels_given(args.labels)
@@ -126,17 +133,18 @@ def reading_for(model: Any, args: Any, path: str) -> Reading:
 
 
 @contextlib.contextmanager
-def open_output(path: str) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes its place when the block ends; "-" is standard output."""
-    if path == "-":
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-    else:
-        from scansion._files import replacing
+def open_output(path: str, encoding: str = "utf-8") -> Iterator[IO[bytes]]:
+    """A file to write UTF-8 to, which takes its place when the block ends; "-" is standard output."""
+    with contextlib.ExitStack() as stack:
+        if path == "-":
+            sys.stdout.flush()
+            stack.callback(sys.stdout.buffer.flush)
+            file: Any = sys.stdout.buffer
+        else:
+            from scansion._files import replacing
 
-        with replacing(path, "wb", through=True) as file:
-            yield file
+            file = stack.enter_context(replacing(path, "wb", through=True))
+        yield file if is_utf8(encoding) else codecs.EncodedFile(file, "utf-8", encoding)
 
 
 def write_text(path: str, text: str) -> None:

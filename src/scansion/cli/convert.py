@@ -62,7 +62,7 @@ def _model(args: Any, tool: str) -> int:
     if wanted not in ("scansion", "crfsuite"):
         raise UsageError(f"{args.source} holds a model: --to scansion or --to crfsuite")
     check_target(args.target, args.source)
-    load_model(args.source).save(args.target, format=wanted)
+    load_model(args.source, args.encoding).save(args.target, format=wanted)
     return 0
 
 

@@ -22,7 +22,7 @@ def run(args: Any) -> int:
     """Print the scores, for each level."""
     if args.html is not None:
         check_target(args.html, args.file, args.model)
-    model = load_model(args.model)
+    model = load_model(args.model, args.encoding)
     reading = reading_for(model, args, args.file)
     tagger = Tagger(model, reading, args.jobs)
     count = len(tagger.levels)

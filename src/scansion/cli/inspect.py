@@ -19,7 +19,7 @@ def run(args: Any) -> int:
     """Show the model as text, JSON or a page."""
     if args.html is not None:
         check_target(args.html, args.model)
-    model = load_model(args.model)
+    model = load_model(args.model, args.encoding)
     if args.html is not None:
         from scansion.display import report_page
 

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from scansion.cli import printable
 from scansion.features.templates import BUILT_IN, DIALECTS
-from scansion.formats.reading import FORMATS
+from scansion.formats.reading import FORMATS, is_encoding
 
 __all__ = ["build_parser", "verbs"]
 
@@ -204,6 +204,16 @@ def verbs(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]
     return dict(next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction)).choices)
 
 
+def _encoding_name(text: str) -> str:
+    if not is_encoding(text):
+        raise argparse.ArgumentTypeError(f"there is no encoding {text!r}; some are utf-8, latin-1, euc-jp, utf-16")
+    return text
+
+
+def _encoding(group: Any, explained: str) -> None:
+    group.add_argument("--encoding", type=_encoding_name, metavar="NAME", help=explained)
+
+
 def _columns(group: Any) -> None:
     """Options about columns of text."""
     group.add_argument(
@@ -212,6 +222,7 @@ def _columns(group: Any) -> None:
         metavar="TEXT",
         help="between columns: tab, comma, or any text; default: spaces and tabs, of CSV what the file has",
     )
+    _encoding(group, "of the text, as latin-1, euc-jp, utf-16 (default: utf-8)")
     group.add_argument("--comment", metavar="PREFIX", help="pass over lines that begin so, as '#'")
     group.add_argument(
         "--header",
@@ -376,6 +387,7 @@ def _inspect(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="so many of the strongest features of each kind (default: 20)",
     )
+    _encoding(parser, "of the text in a model of another tool (default: utf-8)")
     parser.add_argument("--html", metavar="FILE", help="write a page to look at")
     parser.add_argument("--json", action="store_true", help="write JSON")
 

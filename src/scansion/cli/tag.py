@@ -26,7 +26,7 @@ def run(args: Any) -> int:
         check_target(args.output, args.file, args.model)
     if args.html is not None:
         check_target(args.html, args.file, args.model)
-    model = load_model(args.model)
+    model = load_model(args.model, args.encoding)
     _add_rules(model, given_rules(args))
     reading = reading_for(model, args, args.file)
     tagger = Tagger(model, reading, args.jobs)
@@ -37,7 +37,7 @@ def run(args: Any) -> int:
     shown_entries: list[Any] = []
     left_out = 0
     first = True
-    with open_output(args.output) as out:
+    with open_output(args.output, reading.encoding) as out:
         for block in read(args.file, reading):
             if first:
                 warn(in_block(block))

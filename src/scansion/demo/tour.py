@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from scansion.demo.robot import WORLD, Robot, squares
 from scansion.lattice import ChainLattice
 from scansion.metrics import compress, edit_distance_score, exact_match_score, randomization_test
 from scansion.schemes import segments
+from scansion.training.convergence import ConvergenceWarning
 
 __all__ = ["Options", "Tour", "main"]
 
@@ -63,7 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"scansion demo: cannot write to {options.output}: {error.strerror}; give -o DIR", file=sys.stderr)
         return 1
-    Tour(options).run()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a tour has no time to learn to the end
+        Tour(options).run()
     return 0
 
 

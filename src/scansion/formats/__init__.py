@@ -15,7 +15,7 @@ jsonl        one sequence a line, or an array of them: an object with "tokens" (
              "levels" (lists of spans, the outer first)
 ===========  ===========================================================================================================
 
-Text is UTF-8. Errors are `FormatError`, ``file:line: message``.
+Text is UTF-8, or in the encoding that `Reading` names. Errors are `FormatError`, ``file:line: message``.
 
 A format is a module that reads and writes (see `format_module`) and a line in the table of `reading`. `blocks` is what
 files hold, `targets` their labels as a model's y, `answers` a model's answers as labels of the file; none of these is

@@ -317,7 +317,7 @@ def read(path: str, reading: Reading) -> Iterator[Block]:
     FormatError
         Where the file is malformed, with the line.
     """
-    with open_binary(path) as stream:
+    with open_binary(path, reading.encoding) as stream:
         yield from format_module(reading.format).read(stream, path, reading)
 
 

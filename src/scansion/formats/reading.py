@@ -24,6 +24,20 @@ Column = int | str
 """A column by its number, negative ones from the end, or by its name."""
 
 
+def is_encoding(name: Any) -> bool:
+    """Whether this is the name of an encoding of text."""
+    try:
+        "".encode(name)
+    except (LookupError, TypeError, ValueError):
+        return False
+    return True
+
+
+def is_utf8(encoding: str) -> bool:
+    """Whether text in this encoding needs no recoding."""
+    return encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
+
+
 class Reading(NamedTuple):
     """How files become sequences; stored with a model, so that tagging reads as training did.
 
@@ -47,6 +61,8 @@ class Reading(NamedTuple):
         CSV: whether the first row has the names of the columns; None: where that is clear.
     group : int or str, or None
         CSV: the column that is the same for the tokens of a sequence; None: blank rows separate them.
+    encoding : str
+        Of the text.
     """
 
     format: str = "columns"
@@ -59,6 +75,7 @@ class Reading(NamedTuple):
     scheme: str | None = None
     header: bool | None = None
     group: Column | None = None
+    encoding: str = "utf-8"
 
     def to_json(self) -> dict[str, Any]:
         """As JSON's types."""
@@ -70,7 +87,7 @@ class Reading(NamedTuple):
         from scansion.features.templates import DIALECTS
         from scansion.schemes import SCHEMES
 
-        added = {"header": None, "group": None}  # older files are without
+        added = {"header": None, "group": None, "encoding": "utf-8"}  # older files are without
         if not isinstance(value, Mapping) or set(added | dict(value)) != set(cls._fields):
             raise ValueError("how to read files is not told in the form expected")
         given = added | dict(value)
@@ -88,6 +105,7 @@ class Reading(NamedTuple):
         wrong += [name for name in ("separator", "comment", "labels") if given[name] is None]
         kinds = {"header": (bool, type(None)), "group": (int, str, type(None))}
         wrong += [name for name, types in kinds.items() if type(given[name]) not in types]
+        wrong += [] if is_encoding(given["encoding"]) else ["encoding"]
         if wrong:
             raise ValueError(f"{wrong[0]} must not be {given[wrong[0]]!r}")
         return cls(**given)

@@ -77,6 +77,9 @@ class Estimator(Fitted):
         settings = self.settings()
         if (X_dev is None) != (y_dev is None):
             raise ValueError("X_dev and y_dev must be given together")
+        least = self._given("min_freq")
+        if self._given("all_possible_states") and np.max(least) > 0:
+            checks.warn(f"min_freq = {least} leaves out features that do not occur: all_possible_states has no effect")
         columns = columns_of(X)
         model, objective = self.problem(X, y, sample_weight)
         in_parts = isinstance(X, Partitions)

@@ -74,7 +74,10 @@ def _foreign(tool: str | None, path: str | os.PathLike[str], encoding: str | Non
     with open(path, "rb") as file:
         data = file.read()
     try:
-        return import_module(f"scansion.models.foreign.{tool}").read(data, encoding)
+        crf = import_module(f"scansion.models.foreign.{tool}").read(data, encoding)
     except (ValueError, OverflowError, MemoryError) as error:
         what = f"{os.fspath(path)} is damaged, or not a model that scansion can take over: {error}"
         raise model_file.ModelFileError(what) from error
+    if encoding is not None and crf.reading_ is not None:
+        crf.reading_ = crf.reading_._replace(encoding=encoding)  # of the columns, too
+    return crf

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -484,11 +483,10 @@ def _tell_left_out(batch: Any, rules: RuleSet) -> None:
     """Warn if sums left out more of the rules than they should."""
     found = batch._core.left_out_so_far
     if found is not None and (found > rules.tolerance).any():
-        warnings.warn(
+        checks.warn(
             f"{int((found > rules.tolerance).sum())} sequences break rules that sums had to leave out, with a "
             f"probability of up to {found.max():.2g}: probabilities are off by at most twice that",
             RuntimeWarning,
-            stacklevel=4,
         )
 
 

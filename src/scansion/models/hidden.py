@@ -11,13 +11,13 @@ Conventions: N tokens, S labels at the level, d numbers that describe a token.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion._checks import Bools, Floats, Ints
 from scansion.data import Knowledge, Known
 from scansion.models.inputs import Inputs
@@ -144,20 +144,16 @@ def warn_of_unlearnt(model: Any, inputs: Inputs, known: Knowledge, n_jobs: int) 
         if level.size < 2 or not len(share):
             continue
         if np.ptp(share, axis=0).max() < 0.1:
-            warnings.warn(
+            checks.warn(
                 f"nothing was learnt of the hidden level {level.name!r}: its labels have the same probabilities "
                 "everywhere. What y says of other levels does not depend on them: give the level attributes that "
                 "change along a sequence, a topology, a smaller c2, or a few labels",
-                UserWarning,
-                stacklevel=4,
             )
             continue
         rare: Bools = share.mean(axis=0) < 0.01
         if rare.any():
             names = ", ".join(repr(level.labels[i]) for i in np.flatnonzero(rare))
-            warnings.warn(
+            checks.warn(
                 f"of the hidden level {level.name!r} the labels {names} are hardly ever used: ask for fewer labels, or "
                 "for more restarts",
-                UserWarning,
-                stacklevel=4,
             )

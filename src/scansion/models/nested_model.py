@@ -25,13 +25,13 @@ Columns of a `Block` are states s, pairs p * S_k + u, or triples (p * S_k + u) *
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Bools, Floats, Ints
 from scansion.data import Knowledge, Vocabulary, level_names
@@ -186,12 +186,10 @@ class NestedModel(Model):
             alike = np.flatnonzero(first[number.ravel()] != np.arange(level.size))
             if alike.size:
                 labels = [level.labels[first[number.ravel()[alike[0]]]], level.labels[alike[0]]]
-                warnings.warn(
+                checks.warn(
                     f"y says nothing of the labels of level {level.name!r}, and training starts from equal weights: "
                     f"{labels[0]!r} and {labels[1]!r} cannot come to differ. Name the level in `hidden`, label a few "
                     "tokens, or start from a model that tells them apart (warm_start)",
-                    UserWarning,
-                    stacklevel=4,
                 )
 
     def check_known(self, objective: Any, known: Knowledge) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion._checks import Ints
 from scansion.data.dataset import cut
 from scansion.models.flat_estimator import FlatEstimator
@@ -119,11 +119,10 @@ levels_, size_
     def _check_labels(self, labels: Sequence[Any]) -> None:
         heads = {label[:2] for label in labels if isinstance(label, str)}
         if "B-" in heads and heads & {"I-", "E-", "L-"}:
-            warnings.warn(
+            checks.warn(
                 "the labels look like tags (B-..., I-...), each of which is a label of its own here; for segments give "
                 "y = [schemes.covered(schemes.segments(tags, 'iob2'), len(tags)) for tags in y], with "
                 "scansion.schemes",
-                stacklevel=4,
             )
 
     def _named(self, config: Any) -> list[Segment]:

@@ -6,6 +6,7 @@ rules that hold in data.
 
 from __future__ import annotations
 
+# fmt: off
 from scansion.rules.expressions import (
     Rule,
     at_least,
@@ -23,24 +24,13 @@ from scansion.rules.expressions import (
     requires,
     scheme,
 )
+
+# fmt: on
 from scansion.rules.learn import Proposal, learn
 
+# fmt: off
 __all__ = [
-    "Proposal",
-    "Rule",
-    "at_least",
-    "at_most",
-    "at_most_once",
-    "before",
-    "exactly",
-    "first",
-    "follows",
-    "last",
-    "learn",
-    "never",
-    "once",
-    "parse",
-    "regular",
-    "requires",
-    "scheme",
+    "Proposal", "Rule", "at_least", "at_most", "at_most_once", "before", "exactly", "first", "follows", "last",
+    "learn", "never", "once", "parse", "regular", "requires", "scheme",
 ]
+# fmt: on

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,11 @@ class RuleSet:
     def __len__(self) -> int:
         return len(self.parts)
 
+    @cached_property
+    def decided_by_label(self) -> tuple[int, ...]:
+        """The parts of which the last label alone tells what may follow: in a first-order chain they add no state."""
+        return tuple(i for i, part in enumerate(self.parts) if part.machine.by_letter() is not None)
+
     def places(self) -> dict[tuple[int, int], list[int]]:
         """(level, within) -> the parts that speak of it."""
         found: dict[tuple[int, int], list[int]] = {}
@@ -232,5 +238,9 @@ class RuleSet:
 
 def alike(taken: Bools, sequences: Ints) -> list[tuple[tuple[int, ...], Ints]]:
     """Sequences by the rules that are taken for them."""
-    kinds, kind = np.unique(taken[sequences], axis=0, return_inverse=True)
-    return [(tuple(np.flatnonzero(rules).tolist()), sequences[kind.ravel() == i]) for i, rules in enumerate(kinds)]
+    chosen = taken[sequences]
+    packed = np.packbits(chosen, axis=1)
+    keys = packed.view(f"S{packed.shape[1]}").ravel()  # sorted as bytes, which is quicker than row by row
+    _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+    kinds = chosen[first]
+    return [(tuple(np.flatnonzero(rules).tolist()), sequences[kind == i]) for i, rules in enumerate(kinds)]

@@ -20,23 +20,12 @@ import numpy as np
 from scansion import _checks as checks
 from scansion.rules.automata import Automaton, TooManyStatesError, determinized, minimal
 
+# fmt: off
 __all__ = [
-    "Rule",
-    "at_least",
-    "at_most",
-    "at_most_once",
-    "before",
-    "exactly",
-    "first",
-    "follows",
-    "last",
-    "never",
-    "once",
-    "parse",
-    "regular",
-    "requires",
-    "scheme",
+    "Rule", "at_least", "at_most", "at_most_once", "before", "exactly", "first", "follows", "last", "never", "once",
+    "parse", "regular", "requires", "scheme",
 ]
+# fmt: on
 
 _MOST_COUNT = 1000
 _DEEPEST = 60  # parentheses in a text
@@ -206,36 +195,21 @@ def _some(name: str, labels: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def at_most(
-    n: int,
-    *labels: Any,
-    together: bool = False,
-    scheme: str | None = None,
-    level: Any = None,
-    within: Any = None,
+    n: int, *labels: Any, together: bool = False, scheme: str | None = None, level: Any = None, within: Any = None
 ) -> Rule:
     """Each of the labels occurs at most n times; together: all of them do, counted jointly."""
     return _counted("at_most", n, labels, together=together, scheme=scheme, level=level, within=within)
 
 
 def at_least(
-    n: int,
-    *labels: Any,
-    together: bool = False,
-    scheme: str | None = None,
-    level: Any = None,
-    within: Any = None,
+    n: int, *labels: Any, together: bool = False, scheme: str | None = None, level: Any = None, within: Any = None
 ) -> Rule:
     """Each of the labels occurs at least n times; together: all of them do, counted jointly."""
     return _counted("at_least", n, labels, together=together, scheme=scheme, level=level, within=within)
 
 
 def exactly(
-    n: int,
-    *labels: Any,
-    together: bool = False,
-    scheme: str | None = None,
-    level: Any = None,
-    within: Any = None,
+    n: int, *labels: Any, together: bool = False, scheme: str | None = None, level: Any = None, within: Any = None
 ) -> Rule:
     """Each of the labels occurs n times; together: all of them do, counted jointly."""
     return _counted("exactly", n, labels, together=together, scheme=scheme, level=level, within=within)

@@ -159,12 +159,14 @@ class RestrictedCore(Core):
 
     def best_labels(self, threads: int) -> Ints:
         """(N,) labels of the best configurations of chains; fewer where a sequence is impossible."""
-        labels: Ints = self.unrestricted.best_labels(threads)
+        plain = self.rules.decided_by_label  # forbidden transitions: they cost nothing
+        labels: Ints = self._under(self.unrestricted, plain).best_labels(threads)
         if len(labels) < self.offsets[-1] or (len(labels) and labels.min() < 0):
             return self.best(threads).steps[:, 2].astype(np.int64)
         broken = self.rules.broken(labels, self.offsets)
         some = np.flatnonzero(broken.any(axis=0))
         if some.size:
+            broken[list(plain)] = True
             again = self.take(some)
             packed = again._relaxed(lambda core: core.best(threads), broken[:, some])
             rows = gather(self.offsets, some)[1]
@@ -194,7 +196,7 @@ class RestrictedCore(Core):
                     (broken & taken[sequences]).any(axis=1)
                 )  # an empty sequence has no other configuration
                 fine = np.asarray(~broken.any(axis=1) | stuck)
-                kept = _chosen(packed, np.flatnonzero(fine), self.n_levels)
+                kept = packed if fine.all() else _chosen(packed, np.flatnonzero(fine), self.n_levels)
                 owners.append(sequences[fine])
                 answers.append(_without(kept, stuck[fine], self.n_levels) if stuck.any() else kept)
                 taken[sequences] |= broken
@@ -433,6 +435,8 @@ def probable_rules(breaking: Floats, tolerance: float) -> Bools:
 
 def _by_sequence(broken: Bools, firsts: Ints) -> Bools:
     """(sequences, rules) that some configuration of a sequence breaks, from (rules, configurations)."""
+    if broken.shape[1] == len(firsts) - 1 and (np.diff(firsts) == 1).all():
+        return np.ascontiguousarray(broken.T)
     total = np.concatenate([np.zeros((len(broken), 1), np.int64), np.cumsum(broken, axis=1)], axis=1)
     return np.ascontiguousarray((np.diff(total[:, firsts], axis=1) > 0).T)
 

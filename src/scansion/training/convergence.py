@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-import warnings
+
+from scansion import _checks as checks
 
 __all__ = ["ConvergenceWarning", "warn"]
 
@@ -12,10 +13,10 @@ class ConvergenceWarning(UserWarning):
     """Training stopped before its stopping rules held; scikit-learn's filter of this name holds for it as well."""
 
 
-def warn(text: str, stacklevel: int = 4) -> None:
+def warn(text: str) -> None:
     """Warn, by a class that is scikit-learn's too if that was imported."""
     theirs = sys.modules.get("sklearn.exceptions")
     category: type[ConvergenceWarning] = ConvergenceWarning
     if theirs is not None:
         category = type("ConvergenceWarning", (ConvergenceWarning, theirs.ConvergenceWarning), {})
-    warnings.warn(text, category, stacklevel=stacklevel)
+    checks.warn(text, category)

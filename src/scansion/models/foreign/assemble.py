@@ -26,7 +26,7 @@ __all__ = ["bounded", "decoded", "estimator", "first_order", "ragged", "strings"
 Bytes = npt.NDArray[np.uint8]
 
 _NAMES_AT_ONCE = 1 << 16
-_REMEDY = ": tell its encoding, as in load(path, encoding='euc-jp')"
+_REMEDY = ": tell its encoding, as in load(path, encoding='euc-jp') or --encoding euc-jp"
 
 
 def estimator(model: FlatModel, tool: str, reading: Reading | None = None, **parameters: Any) -> CRF:
