@@ -64,7 +64,8 @@ bool on_segments(const SegmentView& view, const TopologyView& net, Workspace& wo
   double* block = work.take(kernels().segment_workspace(view, net));
   const bool best = of_best(table);
   std::unique_ptr<Ranks> ranks;
-  if (table == Table::kBests || (best && AdditiveBest::serves(view, net))) ranks = std::make_unique<Ranks>(net, view.length);
+  if (table == Table::kBests || (best && AdditiveBest::serves(view, net)))
+    ranks = std::make_unique<Ranks>(net, view.length);
   const Filled filled = best ? fill_best_scores(kernels(), view, net, block, tables, ranks.get())
                              : kernels().segment_table(view, net, block, tables);
   return on_table(view, net, tables, ranks ? ranks->data() : nullptr, filled, table, use);

@@ -527,7 +527,8 @@ class Topology {
 
   TopologyView view_;
   std::vector<int64_t> key_arcs_, state_keys_;
-  std::vector<int32_t> arc_source_, arc_start_, node_parts_, node_range_, key_target_, key_extent_, key_label_, key_end_;
+  std::vector<int32_t> arc_source_, arc_start_, node_parts_, node_range_, key_target_, key_extent_, key_label_,
+      key_end_;
   std::vector<int32_t> start_pattern_, start_parent_, extent_pattern_, extent_parent_, extent_label_;
   std::vector<int32_t> end_pattern_, end_parent_;
 };

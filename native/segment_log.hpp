@@ -27,8 +27,7 @@ inline double log_add(double x, double y) {
 inline const double* node_log_sums(const TopologyView& n, const SegmentWork& w, const double* state, double* node) {
   if (w.N == w.Sp) return state;
   for (int64_t p = 0; p < w.Sp; p += kLanes) store(node + p, load(state + p));
-  for (int64_t i = w.Sp; i < w.N; ++i)
-    node[i] = log_add(node[n.node_parts[2 * i]], node[n.node_parts[2 * i + 1]]);
+  for (int64_t i = w.Sp; i < w.N; ++i) node[i] = log_add(node[n.node_parts[2 * i]], node[n.node_parts[2 * i + 1]]);
   return node;
 }
 inline void log_spread(const TopologyView& n, const SegmentWork& w, double* node) {

@@ -65,7 +65,8 @@ void bind_automaton(nb::module_& m) {
           "has more states.")
       .def_prop_ro("n_states", [](const Topology& t) { return t.view().states; })
       .def_prop_ro("n_keys", [](const Topology& t) { return t.view().keys; })
-      .def_prop_ro("n_nodes", [](const Topology& t) { return t.view().nodes; }, "States, and sums over ranges of them.")
+      .def_prop_ro(
+          "n_nodes", [](const Topology& t) { return t.view().nodes; }, "States, and sums over ranges of them.")
       .def_prop_ro("n_arcs", [](const Topology& t) { return t.view().key_arcs[t.view().keys]; }, "That leave nodes.");
 
   m.def(
