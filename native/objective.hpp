@@ -22,6 +22,7 @@
 // Threads: sequences are cut into a fixed number of chunks, each with its own gradient; chunks are added in order.
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -65,6 +66,27 @@ class Objective {
       if (!m.find(problem_, k.scores, b, at, nullptr, true)) return kInfinity;
       if (m.made) m.expectations.add_to(out, -problem_.weight(b), nullptr);
       return problem_.weight(b) * m.violation;
+    });
+  }
+
+  // out (weights,): what the second derivatives of log_loss are about, each by itself. A cell of probability p gives
+  // p (1 - p), and what is summed over positions, and may exceed 1, a tenth of itself. units (weights,), or null: what
+  // features are multiplied by.
+  void curvature(const double* w, const double* units, double* out, int64_t threads) {
+    const WeightsView at = {problem_.arrange(w, arranged_)};
+    std::vector<double> own;
+    const double* unit = units ? problem_.arrange(units, own) : nullptr;
+    Shared shared;
+    problem_.share(at, true, shared);
+    over_sequences(shared, nullptr, threads, out, [&](Worker& k, int64_t b, const WeightVector& to) {
+      if (!k.scores.fill(b, at, nullptr, nullptr)) return 0.0;
+      k.scores.posteriors(false, &k.likelihood.free);
+      const double weight = problem_.weight(b);
+      k.likelihood.free.each([&](int64_t f, double expected) {
+        const double x = std::abs(expected) * (unit ? unit[f] : 1.0);
+        to.plain[f] += weight * (x < 1.0 ? x * (1.0 - x) : 0.1 * x);
+      });
+      return 0.0;
     });
   }
 

@@ -565,7 +565,7 @@ def test_no_trajectories(fitted):
         ({"repeats": 3}, "repeats must be True, False or None"),
         ({"transitions": "some"}, "transitions must be 'all' or 'seen'"),
         ({"min_freq": -1}, "min_freq must be a number >= 0"),
-        ({"algorithm": "up"}, "algorithm must be one of lbfgs, l2sgd, asgd, mm, ap, pa, arow"),
+        ({"algorithm": "up"}, "algorithm must be one of lbfgs, auto, l2sgd, asgd, mm, ap, pa, arow"),
         ({"batch_size": 0}, "batch_size must be at least 1"),
         ({"c2": {"step": -1.0}}, "c2 must be a number >= 0"),
         ({"c2": [1.0, 2.0]}, "c2 must be a number >= 0, or a dict level"),

@@ -70,6 +70,14 @@ void def_objective(nb::class_<Arrays>& c) {
           nb::arg("w"), nb::arg("gradient"), nb::arg("threads"),
           "Summed margin violations with the Hamming cost, and a subgradient (weights,).")
       .def(
+          "curvature",
+          [](Arrays& o, const Doubles& w, const std::optional<Doubles>& units, const DoublesOut& out, int64_t threads) {
+            nb::gil_scoped_release release;
+            o.get().curvature(w.data(), data_or_null<double>(units), out.data(), threads);
+          },
+          nb::arg("w"), nb::arg("units").none(), nb::arg("out"), nb::arg("threads"),
+          "About the second derivatives of log_loss, (weights,), of features times units.")
+      .def(
           "log_partitions",
           [](Arrays& o, const Doubles& w, bool known, const DoublesOut& out, int64_t threads) {
             nb::gil_scoped_release release;

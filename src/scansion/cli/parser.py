@@ -13,7 +13,7 @@ from scansion.formats.reading import FORMATS, is_encoding
 
 __all__ = ["build_parser", "verbs"]
 
-ALGORITHMS = ("lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow")
+ALGORITHMS = ("lbfgs", "auto", "l2sgd", "asgd", "mm", "ap", "pa", "arow")
 MODELS = {"crf": "CRF", "semicrf": "SemiCRF", "hierarchical": "HierarchicalCRF"}
 SCHEMES = ("auto", "iob1", "iob2", "ioe1", "ioe2", "iobes", "bilou", "plain")
 SHELLS = ("bash", "zsh", "fish")

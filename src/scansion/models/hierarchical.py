@@ -159,7 +159,7 @@ levels_, size_
     batch_size: int | None = parameter(
         None,
         "int, optional",
-        "Sequences per step of the online algorithms. None: 8 of l2sgd and asgd, 1 of the others.",
+        "Sequences per step of the online algorithms. None: 8 of l2sgd, asgd and auto, 1 of the others.",
     )
 
     _kind: ClassVar[str] = "hierarchical"
@@ -182,7 +182,7 @@ levels_, size_
 
     def _tuned(self, model: Any, objective: Any) -> Any:
         """The objective takes `batch_size` sequences at a time in passes over them."""
-        size = self.batch_size or (8 if self.algorithm in ("l2sgd", "asgd") else 1)
+        size = self.batch_size or (8 if self.algorithm in ("l2sgd", "asgd", "auto") else 1)
         objective.native.set_batches(size, checks.jobs(self.n_jobs))
         return objective
 

@@ -33,7 +33,7 @@ __all__ = [
     "strengths",
 ]
 
-Algorithm = Literal["lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow"]
+Algorithm = Literal["lbfgs", "auto", "l2sgd", "asgd", "mm", "ap", "pa", "arow"]
 Strength = float | Floats | dict[str, Any]
 GROUPS = ("transitions", "patterns", "lengths", "spans", "intercepts")  # of features, in c1 and c2
 
@@ -138,9 +138,10 @@ class Settings(Parameters):
     _: KW_ONLY
     algorithm: Algorithm = parameter(
         "lbfgs",
-        '{"lbfgs", "l2sgd", "asgd", "mm", "ap", "pa", "arow"}',
-        "L-BFGS (OWL-QN with c1 > 0), stochastic gradient, the same averaged, max-margin, averaged perceptron, "
-        "passive-aggressive, adaptive regularisation of weights.",
+        '{"lbfgs", "auto", "l2sgd", "asgd", "mm", "ap", "pa", "arow"}',
+        "L-BFGS (OWL-QN with c1 > 0), the same after averaged stochastic passes (sooner there where sequences are "
+        "many), stochastic gradient, the same averaged, max-margin, averaged perceptron, passive-aggressive, adaptive "
+        "regularisation of weights.",
     )
     c1: float | Sequence[float] | Floats | Mapping[str, float] | Literal["cv"] = parameter(
         0.0,
@@ -309,7 +310,7 @@ class Settings(Parameters):
         high = max(_numbers(c2, 1.0))
         if algorithm in ("l2sgd", "asgd", "mm") and high <= 0.0:
             raise ValueError(f"algorithm={algorithm!r} needs c2 > 0, which sets its learning rate; got {high}")
-        if algorithm != "lbfgs" and max(_numbers(c1, 0.0)) > 0.0:
+        if algorithm not in ("lbfgs", "auto") and max(_numbers(c1, 0.0)) > 0.0:
             raise ValueError(f"algorithm={algorithm!r} has no L1 penalty: set c1=0, or use 'lbfgs'")
         given.update(c1=c1, c2=c2, random_state=seed(self.random_state))
         return CheckedSettings(**given)

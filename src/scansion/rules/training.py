@@ -75,6 +75,7 @@ class RestrictedObjective:
             order.append(sequences)
         self.sum = Sum(shards, [len(sequences) for sequences in order])
         self.log_loss, self.margin_loss, self.run_pass = self.sum.log_loss, self.sum.margin_loss, self.sum.run_pass
+        self.curvature = self.sum.curvature
 
     @property
     def examples(self) -> Ints:

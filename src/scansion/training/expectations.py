@@ -130,6 +130,10 @@ class Supervised:
         """As in `Objective`, without the penalty."""
         return float(self.objective.margin_loss(w, gradient, threads))
 
+    def curvature(self, w: Floats, units: Floats | None, out: Floats, threads: int) -> None:
+        """As in `Objective`, without the penalty."""
+        self.objective.curvature(w, units, out, threads)
+
     def run_pass(self, online: _core.Online, order: Ints, w: Floats, total: Floats) -> float:
         """As in `Objective`, without the penalty."""
         return float(self.objective.run_pass(online, order, w, total))

@@ -6,6 +6,8 @@ order drawn from the seed.
 
     lbfgs   log loss + c2 |w|^2 + c1 |w|_1, by L-BFGS, or OWL-QN if c1 > 0, in coordinates in which features of all
             units are alike (`scansion.training.coordinates`)
+    auto    passes of asgd, then lbfgs from there in coordinates in which the loss is about as curved along each weight:
+            the optimum of lbfgs in a fraction of its iterations
     l2sgd   log loss + c2 |w|^2, by stochastic gradients with a calibrated rate (Bottou)
     asgd    the same, with the mean of the weights along the way from the second pass on (Polyak, Ruppert): close to the
             optimum in a few passes
@@ -21,7 +23,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -173,7 +175,7 @@ def _lbfgs(job: _Job) -> Learnt:
 
     def report(state: Any) -> bool:
         entry = {
-            "iteration": state.iteration,
+            "iteration": len(job.log) + 1,
             "loss": state.loss,
             "gradient_norm": state.gradient_norm,
             "active": state.n_active,
@@ -380,8 +382,40 @@ def _mistakes(job: _Job) -> Learnt:
     return Learnt(current(), float(loss), message, job.log)
 
 
+# Of auto: at most so many passes, until the loss falls by less than this share of itself in one.
+_FIRST_PASSES, _FIRST_FALL = 10, 0.05
+_LEAST_CURVATURE = 1e-2
+
+
+def _auto(job: _Job) -> Learnt:
+    settings = job.settings
+    c2 = job.penalty.squares(len(job.w0))
+    if not np.mean(c2) > 0.0:
+        return _lbfgs(job)  # nothing sets a rate
+    limit = settings.max_iterations
+    passes = _FIRST_PASSES if limit is None else min(_FIRST_PASSES, limit)
+    first = replace(settings, algorithm="asgd", max_iterations=passes, period=1, delta=_FIRST_FALL)
+    learnt = _sgd(replace(job, settings=first))
+    left = None if limit is None else limit - len(job.log)
+    if learnt.message == _EARLY or learnt.message.startswith("interrupted") or left == 0:
+        return learnt
+    again = replace(job, settings=replace(settings, max_iterations=left), w0=learnt.weights)
+    return _lbfgs(replace(again, coordinates=_by_curvature(again)))
+
+
+def _by_curvature(job: _Job) -> Coordinates:
+    """Coordinates in which the loss is about as curved along each weight as along the others, where the job starts."""
+    units, w = job.coordinates, job.w0
+    scale = np.ones(len(w)) if units is None else units.scale
+    curvature = np.empty_like(w)
+    job.objective.curvature(w, None if units is None else scale, curvature, job.settings.n_jobs)
+    curved = np.maximum(2.0 * job.penalty.squares(len(w)) + curvature / scale**2, _LEAST_CURVATURE)
+    return Coordinates(1.0 / np.sqrt(curved), None if units is None else units.shift)
+
+
 _ALGORITHMS: dict[str, Callable[[_Job], Learnt]] = {
     "lbfgs": _lbfgs,
+    "auto": _auto,
     "l2sgd": _sgd,
     "asgd": _sgd,
     "mm": _sgd,

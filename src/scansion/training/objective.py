@@ -29,6 +29,9 @@ class Objective(Protocol):
     def margin_loss(self, w: Floats, gradient: Floats, threads: int) -> float:
         """Margin violations (Hamming cost), summed over the examples; writes a subgradient (W,)."""
 
+    def curvature(self, w: Floats, units: Floats | None, out: Floats, threads: int) -> None:
+        """Write (W,) what the second derivatives of `log_loss` are about, features being multiplied by `units`."""
+
     def run_pass(self, online: _core.Online, order: Ints, w: Floats, total: Floats) -> float:
         """One pass of an online algorithm over the examples of these numbers, in this order; returns the summed loss.
 
@@ -50,6 +53,7 @@ class NativeObjective:
     def __init__(self, native: Any, examples: Ints, inputs: Any = None, known: Any = None) -> None:
         self.native, self.examples, self.inputs, self.known = native, examples, inputs, known
         self.log_loss, self.margin_loss, self.run_pass = native.log_loss, native.margin_loss, native.run_pass
+        self.curvature = native.curvature
 
 
 class Sum:
@@ -80,6 +84,14 @@ class Sum:
     def margin_loss(self, w: Floats, gradient: Floats, threads: int) -> float:
         """As in `Objective`."""
         return self._added("margin_loss", w, gradient, threads)
+
+    def curvature(self, w: Floats, units: Floats | None, out: Floats, threads: int) -> None:
+        """As in `Objective`."""
+        out.fill(0.0)
+        one = np.empty_like(out)
+        for shard in self.shards:
+            shard.curvature(w, units, one, threads)
+            out += one
 
     def _added(self, loss: str, w: Floats, gradient: Floats, threads: int) -> float:
         gradient.fill(0.0)

@@ -94,6 +94,10 @@ class Sharded:
         """As in `Objective`."""
         return self._total(w, gradient, "margin_loss", threads)
 
+    def curvature(self, w: Floats, units: Floats | None, out: Floats, threads: int) -> None:
+        """Refused, as passes are, which come before it."""
+        raise ValueError("the curvature of the loss is not evaluated by shards: use 'lbfgs'")
+
     def run_pass(self, online: _core.Online, order: Ints, w: Floats, total: Floats) -> float:
         """Refused: a pass takes one sequence after another."""
         raise ValueError("stochastic algorithms take one sequence after another, not shards at a time: use 'lbfgs'")
