@@ -1,4 +1,4 @@
-"""algorithm="auto": the optimum of lbfgs, from another start and in other coordinates; and the curvature behind these."""
+"""algorithm="auto": the optimum of lbfgs, from another start and in other coordinates, and their curvature."""
 
 from __future__ import annotations
 
