@@ -5,7 +5,9 @@ And what the tests of the command share: a directory with data and models, and c
 
 import io
 import os
+import signal
 import sys
+import threading
 
 import pytest
 from command_data import columns, sentences
@@ -17,6 +19,10 @@ settings.register_profile("default", max_examples=60, derandomize=True, deadline
 settings.register_profile("short", max_examples=25, derandomize=True, deadline=None, suppress_health_check=QUIET)
 settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=QUIET)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+# A shell that starts something in the background has it ignore Ctrl-C, and so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

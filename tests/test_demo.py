@@ -308,6 +308,13 @@ def test_the_console_keeps_to_the_width(columns, monkeypatch, capsys):
     assert "\x1b" not in out
 
 
+def test_what_stands_beside_a_long_name_goes_below_it(capsys):
+    Console().pairs([("folder/" * 20, "far away " * 9), ("here", "near")])
+    name, *rest, last = capsys.readouterr().out.splitlines()
+    assert name == "  " + "folder/" * 20 and last == "  here  near"
+    assert " ".join("".join(rest).split()) == ("far away " * 9).strip() and max(map(len, rest)) <= 80
+
+
 def test_the_module_runs():
     done = subprocess.run([sys.executable, "-m", "scansion.demo", "--help"], capture_output=True, text=True, check=True)
     assert "half a minute" in done.stdout

@@ -57,14 +57,16 @@ class Console:
             self.line("  " + ("  " if k else "") + part + (" \\" if k < len(parts) - 1 else ""))
 
     def pairs(self, rows: Iterable[tuple[str, str]], marked: Sequence[int] = ()) -> None:
-        """Names with what belongs to them, wrapped; the marked ones stand out."""
+        """Names with what belongs to them, wrapped, below names that leave no room; the marked ones stand out."""
         rows = list(rows)
-        left = max((len(name) for name, _ in rows), default=0)
+        left = max((len(name) for name, _ in rows if len(name) <= self.width // 2), default=0)
         for i, (name, content) in enumerate(rows):
             mark = "> " if i in marked else "  "
-            wrapped = textwrap.wrap(content, self.width - left - 4, break_on_hyphens=False) or [""]
-            for k, part in enumerate(wrapped):
-                shown = f"{mark if k == 0 else '  '}{name if k == 0 else '':{left}}  {part}"
+            parts = textwrap.wrap(content, self.width - left - 4, break_on_hyphens=False) or [""]
+            lines = [f"{mark}{name}", *(f"{'':{left + 4}}{part}" for part in parts)]
+            if len(name) <= left:
+                lines[:2] = [f"{mark}{name:{left}}  {parts[0]}"]
+            for shown in lines:
                 self.line(self.bold(shown) if i in marked else shown)
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
