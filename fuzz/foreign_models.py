@@ -1,36 +1,31 @@
 """Altered models of CRFsuite, CRF++ and Wapiti: refused with `ModelFileError`, or in order.
 
-    python -m fuzz.foreign_models --seconds 60 --seed 1
-
 A file is altered in some bytes, numbers or pieces and loaded. What loads is asked everything. Faults are: other
 exceptions than our own, answers that are not finite, more memory than a small file may take.
 """
 
 from __future__ import annotations
 
-import argparse
+import functools
 import struct
-import sys
 import tempfile
-import time
-import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from fuzz.model_files import MODELS, NUMBERS, limited, tried
+from fuzz.model_files import FILES, MODELS, NUMBERS, limited, tried
 
-__all__ = ["altered", "files", "run"]
-
-FOLDER = Path(__file__).parent.parent / "tests" / "foreign"
+SEEDS = sorted(Path(__file__).parent.parent.joinpath("tests", "foreign").glob("*.model"))
 
 
+@functools.cache
 def files() -> dict[str, bytes]:
     """The models that are altered."""
     with tempfile.TemporaryDirectory() as folder:
         MODELS["crf"]().save(Path(folder, "model"), format="crfsuite")
         found = {"crfsuite": Path(folder, "model").read_bytes()}
-    return found | {path.name: path.read_bytes() for path in sorted(FOLDER.glob("*.model"))}
+    return found | {path.name: path.read_bytes() for path in SEEDS}
 
 
 def altered(rng: np.random.Generator, content: bytes) -> bytes:
@@ -62,36 +57,21 @@ def altered(rng: np.random.Generator, content: bytes) -> bytes:
     return bytes(result)
 
 
-def run(seconds: float, seed: int) -> dict[str, int]:
-    """Altered files until the time is over; prints the faults and returns how many files, loaded ones and faults."""
-    rng, contents = np.random.default_rng(seed), files()
-    counts = dict.fromkeys(("files", "loaded", "faults"), 0)
-    end = time.monotonic() + seconds
+def round_of(name: str, rng: np.random.Generator) -> int:
+    """Altered files of one kind: how many."""
+    content = files()[name]
     with tempfile.TemporaryDirectory() as folder, limited():
         path = Path(folder, "model")
-        while time.monotonic() < end:
-            name = list(contents)[counts["files"] % len(contents)]
-            made = altered(rng, contents[name])
+        for number in range(FILES):
+            made = altered(rng, content)
             path.write_bytes(made)
-            counts["files"] += 1
             try:
-                counts["loaded"] += tried(path, thorough=counts["files"] % 10 == 0)
-            except BaseException:
-                counts["faults"] += 1
-                print(f"FAULT: seed {seed}, {name}, file {counts['files']}\n{traceback.format_exc()}", flush=True)
-    return counts
+                tried(path, thorough=number % 10 == 0)
+            except BaseException as error:
+                raise AssertionError(f"file {number} of a round of {name}: {type(error).__name__}: {error}") from error
+    return FILES
 
 
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    counts = run(args.seconds, args.seed)
-    print(", ".join(f"{n} {name}" for name, n in counts.items()))
-    return 1 if counts["faults"] else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+KINDS: dict[str, Callable[[np.random.Generator], int]] = {
+    name.split(".")[0]: functools.partial(round_of, name) for name in ("crfsuite", *(path.name for path in SEEDS))
+}

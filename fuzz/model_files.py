@@ -1,7 +1,5 @@
 """Altered files of models and data sets, with checksums made right again: refused with `ModelFileError`, or in order.
 
-    python -m fuzz.model_files --seconds 60 --seed 1
-
 A round takes a file, alters bytes of it or pieces of its metadata and arrays some times, and loads the results. What
 loads is asked everything. Faults are: other exceptions than our own, answers that are not finite, more memory than a
 small file may take, a process that dies or does not answer.
@@ -9,19 +7,14 @@ small file may take, a process that dies or does not answer.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import copy
 import functools
 import io
-import json
 import math
-import multiprocessing
 import os
 import struct
-import sys
 import tempfile
-import time
 import traceback
 import warnings
 import zlib
@@ -36,10 +29,9 @@ import scansion as sc
 from scansion import model_file
 from scansion.data import Dataset, encode
 
-__all__ = ["KINDS", "alterations", "ask", "made", "run", "written"]
+__all__ = ["KINDS", "alterations", "ask", "made", "written"]
 
 MEMORY = 4 << 30  # bytes that a round may take beyond what the process has
-PATIENCE = 60.0  # seconds for a round
 FILES = 25  # altered files in a round
 
 WORDS = [[f"w{(7 * b + 3 * t) % 11}" for t in range(2 + b % 4)] for b in range(12)]
@@ -47,6 +39,7 @@ X = [[{"w": word, "n": float(t % 3)} for t, word in enumerate(words)] for words 
 Y = [["ABC"[int(word[1:]) % 3] for word in words] for words in WORDS]
 SEGMENTS = [[(t, min(t + 2, len(row)), row[t]) for t in range(0, len(row), 2)] for row in Y]
 TREES = [{"top": [(0, 1, "P"), (1, len(row), "Q")], "low": row} for row in Y]
+COLUMNS = [np.array([[t % 3, len(word)] for t, word in enumerate(words)], np.float64) for words in WORDS]
 PARTS = {"top": {"w": ("start", "end"), "n": "inner"}, "low": ("inside", "transition", "initialisation", "ending")}
 
 # ---- models --------------------------------------------------------------------------------------
@@ -63,6 +56,16 @@ MODELS: dict[str, Callable[[], Any]] = {
     "free": lambda: sc.HierarchicalCRF(
         ["top", "low"], max_iterations=5, max_length="free", length_features="length", topology="all"
     ).fit(X, TREES),
+    "families": lambda: sc.SemiCRF(
+        max_iterations=5,
+        max_length="by label",
+        length_features={"A": "histogram", "B": ("segment", "negative binomial"), "C": (1, 2)},
+        rules="at_most_once(A) | never(B, C)",
+    ).fit(X, SEGMENTS),
+    "classes": lambda: sc.HierarchicalCRF(
+        ["top", "low"], max_iterations=5, max_length={"top": "whole"}, rules="at_most(1, A, level=low)"
+    ).fit(X, [{"top": row[0], "low": row} for row in Y]),
+    "columns": lambda: sc.CRF(max_iterations=5, scores_of=["A", "B"]).fit(COLUMNS, Y),
     "dataset": lambda: encode(X),
 }
 
@@ -114,7 +117,7 @@ def ask(model: Any, path: Path, thorough: bool = True) -> None:
     if isinstance(model, Dataset):
         assert finite(model.items())
         return
-    some = X[:3]
+    some = X[:3] if model.n_features_in_ is None else COLUMNS[:3]
     best = model.predict(some)
     told = [{"top": tree[0], "low": tree[1]} for tree in best] if isinstance(model, sc.HierarchicalCRF) else best
     before = model.log_likelihood(some, told)
@@ -368,75 +371,3 @@ def round_of(name: str, rng: np.random.Generator) -> tuple[int, int]:
 KINDS: dict[str, Callable[[np.random.Generator], int]] = {
     name: functools.partial(lambda name, rng: round_of(name, rng)[0], name) for name in MODELS
 }
-
-
-def work(channel: Any) -> None:
-    """The working process: rounds as they are asked for."""
-    while True:
-        seed, name, number = channel.recv()
-        try:
-            rng = np.random.default_rng([seed, zlib.crc32(name.encode()), number])
-            channel.send((*round_of(name, rng), ""))
-        except BaseException:
-            channel.send((0, 0, traceback.format_exc()))
-
-
-def run(seconds: float, seed: int, faults: int = 10) -> dict[str, int]:
-    """Rounds of all kinds in turn, until the time is over or so many faults were found; prints the faults.
-
-    Returns
-    -------
-    dict
-        How many "rounds", "files", files that could be "loaded", and "faults".
-    """
-    context = multiprocessing.get_context("spawn")
-    counts = dict.fromkeys(("rounds", "files", "loaded", "faults"), 0)
-    end = time.monotonic() + seconds
-    process = None
-    while time.monotonic() < end and counts["faults"] < faults:
-        name, number = list(MODELS)[counts["rounds"] % len(MODELS)], counts["rounds"] // len(MODELS)
-        if process is None:
-            channel, other = context.Pipe()
-            process = context.Process(target=work, args=(other,), daemon=True)
-            process.start()
-            other.close()
-        channel.send((seed, name, number))
-        try:
-            files, loaded, fault = channel.recv() if channel.poll(PATIENCE) else (0, 0, "no answer")
-        except EOFError:
-            process.join()
-            files, loaded, fault = 0, 0, f"the process died (exit code {process.exitcode})"
-        counts["rounds"] += 1
-        counts["files"] += files
-        counts["loaded"] += loaded
-        if fault:
-            counts["faults"] += 1
-            print(f"FAULT: seed {seed}, kind {name}, round {number}: {fault}", flush=True)
-            process.kill()
-            process = None
-    if process is not None:
-        process.kill()
-    return counts
-
-
-def main() -> int:
-    """Exit code 1 if a fault was found."""
-    parser = argparse.ArgumentParser(prog="python -m fuzz.model_files", description="Altered model files.")
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--seed", type=int, help="default: one that differs from run to run; it is printed")
-    parser.add_argument("--kind", choices=list(MODELS), help="with --round: repeat this round")
-    parser.add_argument("--round", type=int)
-    parser.add_argument("--faults", type=int, default=10, help="stop after so many (default: 10)")
-    given = parser.parse_args()
-    seed = int.from_bytes(os.urandom(4), "little") if given.seed is None else given.seed
-    print(f"seed {seed}", flush=True)
-    if given.round is not None and given.kind is not None:
-        print(round_of(given.kind, np.random.default_rng([seed, zlib.crc32(given.kind.encode()), given.round])))
-        return 0
-    counts = run(given.seconds, seed, given.faults)
-    print(json.dumps(counts))
-    return 1 if counts["faults"] else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -14,7 +14,7 @@ import numpy as np
 
 from fuzz import Fault
 
-TARGETS = ("lattices", "api", "model_files", "texts")
+TARGETS = ("lattices", "api", "model_files", "foreign_models", "texts", "hardship")
 PATIENCE = 120.0  # seconds that a round may take
 
 

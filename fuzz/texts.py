@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from fuzz import Fault
-from fuzz.api import ours
 from fuzz.model_files import limited
+from fuzz.strange import ours
 from scansion.cli import main
 from scansion.data import Vocabulary
 from scansion.features.templates import BUILT_IN, Template

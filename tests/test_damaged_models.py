@@ -50,7 +50,7 @@ def contents(kind, folder):
 def test_every_piece_altered(kind, tmp_path):
     """Every array dropped, of other types and shapes, with extreme values; every entry of the metadata replaced.
 
-    Kinds in capitals are files of earlier versions. ``python -m fuzz.model_files`` does more of it.
+    Kinds in capitals are files of earlier versions. ``python -m fuzz --only model_files`` does more of it.
     """
     stored = contents(kind, tmp_path)
     counts = {"refused": 0, "loaded": 0}

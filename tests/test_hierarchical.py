@@ -208,7 +208,7 @@ def test_samples_have_the_frequencies_of_the_model():
     drawn = model.sample([X[b]], 2000, random_state=0)[0]
     known = [named(model, config) for config in configs]
     counts = np.bincount([known.index(one) for one in drawn], minlength=len(known)) / len(drawn)
-    assert_allclose(counts, p, atol=0.05)
+    assert (np.abs(counts - p) <= 5.0 * np.sqrt(p * (1.0 - p) / len(drawn))).all()  # five standard deviations
     assert model.sample([X[b]], 5, random_state=3) == model.sample([X[b]], 5, random_state=3)
 
 
@@ -419,7 +419,8 @@ def test_steps_that_are_too_large_do_no_harm():
     assert function(np.full(built.n_weights, np.nan))[0] == np.inf
     settings = {"algorithm": "l2sgd", "max_iterations": 3, "random_state": 0, "c2": 1e-3, "calibration_max_trials": 3}
     model = sc.HierarchicalCRF(NAMES, **settings, calibration_eta=1e40).fit(DATA[:5], TARGETS[:5])
-    assert np.isfinite(model.model_.weights).all()
+    w, objective = model.model_.weights, model.problem(DATA[:5], TARGETS[:5])[1]
+    assert model.loss_ == pytest.approx(objective.log_loss(w, np.empty_like(w), 1) + 1e-3 * w @ w, rel=1e-9)
     with pytest.raises(ValueError, match="algorithm='l2sgd' went out of range: weight 0 is"):
         sc.HierarchicalCRF(NAMES, **settings, calibration_eta=1e120).fit(DATA[:5], TARGETS[:5])
 
@@ -449,11 +450,13 @@ def test_weights_of_sequences(fitted):
 
 def test_warm_start(fitted):
     first = sc.HierarchicalCRF(NAMES, max_length=LIMITS, warm_start=True, **FAST).fit(DATA[:20], TARGETS[:20])
-    old = first.state_features_["step", "x", "fry"]
+    old = first.state_features_
     X, y = [*DATA, [{"x": 9.0, "z": 1.0}] * 4], [*TARGETS, {"activity": [(0, 4, "walk")], "step": [(0, 4, "stroll")]}]
+    start = copy.copy(first)
+    start.model_ = first.problem(X, y)[0]  # the weights of the last fit, and 0 for what is new
+    assert start.state_features_ == old and start.model_.n_weights > first.model_.n_weights
     first.set_params(max_iterations=1).fit(X, y)
     assert first.classes_["step"][-1] == "stroll" and first.max_length_["step"] == 4
-    assert first.state_features_["step", "x", "fry"] == pytest.approx(old, abs=0.5)
     cold = sc.HierarchicalCRF(NAMES, max_length=LIMITS, c2=0.1, max_iterations=1).fit(X, y)
     assert first.loss_ < 0.5 * cold.loss_
     with pytest.raises(ValueError, match="warm_start needs the levels of the last fit"):

@@ -6,6 +6,7 @@ are copied only where that is needed; the caller's arrays are never written to.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import os
@@ -32,6 +33,7 @@ MOST_COUNT = 2**31 - 1
 """The largest integer that is taken for a number of things."""
 
 _EXACT_INTEGERS = 2**53
+_CONTAINER = "/sys/fs/cgroup"  # where Linux says what a container may take
 _PLAIN = frozenset({float, int, str, bool, type(None)})
 
 
@@ -190,12 +192,22 @@ def memory(what: str, numbers: int) -> None:
 
 
 def _left() -> int | None:
-    """Bytes of memory that are left, where the system says."""
-    try:
-        with open("/proc/meminfo") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
-    except (OSError, StopIteration, ValueError):
-        return None
+    """Bytes of memory that are left to the machine and to the container, where the system says."""
+    found = []
+    with contextlib.suppress(OSError, KeyError, ValueError):
+        found.append(_numbers("/proc/meminfo")["MemAvailable:"] * 1024)
+    with contextlib.suppress(OSError, KeyError, ValueError):  # of a container without a limit that is "max"
+        limit, used = (_numbers(f"{_CONTAINER}/memory.{name}")[""] for name in ("max", "current"))
+        stat = _numbers(f"{_CONTAINER}/memory.stat")  # pages of files make room where it is needed
+        found.append(limit - used + stat["active_file"] + stat["inactive_file"])
+    return min(found, default=None)
+
+
+def _numbers(path: str) -> dict[str, int]:
+    """The lines of a file of the system: name ("" where there is none) and number."""
+    with open(path) as file:
+        lines = [["", *line.split()][-3 if "kB" in line else -2 :] for line in file]
+    return {line[0]: int(line[1]) for line in lines}
 
 
 def jobs(value: Any) -> int:

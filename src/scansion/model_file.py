@@ -171,7 +171,7 @@ def _little_endian(name: Any, array: Any) -> Array:
     """`array` in the layout of the data section: a view where it has that layout already."""
     if not isinstance(name, str):
         raise TypeError(f"arrays: the name {name!r} is {type(name).__name__}, not str")
-    _check_text(name, "arrays: the name")
+    check_text(name, "arrays: the name")
     if name in ("", "__metadata__"):
         raise ValueError(f"arrays: the name {name!r} is reserved; choose another")
     if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
@@ -192,7 +192,7 @@ def _document(kind: Any, metadata: Any, names: list[str]) -> str:
 
     if not isinstance(kind, str):
         raise TypeError(f"kind is {type(kind).__name__}, not str")
-    _check_text(kind, "kind")
+    check_text(kind, "kind")
     if not isinstance(metadata, Mapping):
         raise TypeError(f"metadata is {type(metadata).__name__}, not a mapping")
     metadata = dict(metadata)
@@ -243,7 +243,7 @@ def _check_json(value: Any, where: str, depth: int) -> None:
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, str):
-        _check_text(value, where)
+        check_text(value, where)
     elif isinstance(value, int):
         if value.bit_length() > MAX_INTEGER_BITS:
             raise ValueError(f"{where} is an integer of {value.bit_length()} bits; store it as text")
@@ -258,7 +258,7 @@ def _check_json(value: Any, where: str, depth: int) -> None:
             if isinstance(value, dict):
                 if not isinstance(key, str):
                     raise TypeError(f"{where} has the key {key!r} of type {type(key).__name__}; use a str")
-                _check_text(key, f"{where}: the key")
+                check_text(key, f"{where}: the key")
             _check_json(item, f"{where}[{key!r}]", depth + 1)
     else:
         remedy = {"tuple": "use a list", "ndarray": "put it into arrays"}.get(type(value).__name__)
@@ -266,7 +266,7 @@ def _check_json(value: Any, where: str, depth: int) -> None:
         raise TypeError(f"{where} is {type(value).__name__}, which is not a JSON value; {remedy}")
 
 
-def _check_text(text: str, where: str) -> None:
+def check_text(text: str, where: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:

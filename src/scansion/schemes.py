@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion.segments import Segment
 
 __all__ = [
@@ -463,11 +464,13 @@ def _delimiter(delimiter: str) -> str:
 
 
 def _as_list(labels: Iterable[Any]) -> list[Any]:
-    # tolist: NumPy scalars become the Python ones that users compare with.
-    found = list(labels.tolist() if isinstance(labels, np.ndarray) else labels)
+    # tolist, item: NumPy scalars become the Python ones that users compare with.
+    found = list(checks.plain("labels", labels).tolist() if isinstance(labels, np.ndarray) else labels)
     for t, label in enumerate(found):
         if isinstance(label, np.ndarray):
             raise ValueError(f"label {t} is an array of shape {label.shape}: a label must be one value")
+        if isinstance(label, np.generic):
+            found[t] = label.item()
     return found
 
 

@@ -235,6 +235,8 @@ def levels_from_columns(
     """
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns must be a dict level -> sequences, got an object of type {type(columns).__name__}")
+    if not isinstance(schemes, (str, Mapping)):
+        raise TypeError(f"schemes must be a name, or a dict level -> name, got {schemes!r}")
     levels = level_names(columns)
     known = {level: list(columns[level]) for level in levels}
     read = {level: schemes if isinstance(schemes, str) else schemes.get(level, "plain") for level in levels}

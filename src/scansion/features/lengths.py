@@ -30,7 +30,7 @@ def length_basis(wanted: Any, max_length: int) -> tuple[Floats, list[str]]:
     """Length features (n, M) that all labels share, and their names; wanted: some of "bins", "length", "log"."""
     rows: list[Row] = []
     for kind in wanted if isinstance(wanted, Iterable) and not isinstance(wanted, str) else (wanted,):
-        if kind not in ("bins", "length", "log"):
+        if not checks.among(kind, ("bins", "length", "log")):
             raise ValueError(f"length_features must be among 'bins', 'length', 'log', got {kind!r}")
         rows.extend(_rows(kind, np.zeros(max_length, np.int64)))
     return np.array([row for _, row in rows]).reshape(len(rows), max_length), [name for name, _ in rows]

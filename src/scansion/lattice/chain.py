@@ -393,4 +393,8 @@ def _is_flat(configs: Any) -> bool:
     """Whether these are labels, one after another, and not one entry a sequence."""
     if isinstance(configs, np.ndarray):
         return configs.ndim == 1 and configs.dtype.kind in "iu"
-    return isinstance(configs, (list, tuple)) and len(configs) > 0 and all(np.ndim(y) == 0 for y in configs)
+    return (
+        isinstance(configs, (list, tuple))
+        and len(configs) > 0
+        and all(not isinstance(y, (list, tuple)) and np.ndim(y) == 0 for y in configs)
+    )

@@ -337,8 +337,13 @@ class Fitted(Settings):
                 return self.by_level(answer)
             return [[(t, t + 1, label) for t, label in enumerate(answer)]]
 
-        # of nested models, level 0 is the root
-        return [compiled.broken_by_levels(levels(answer), numbers, self._kind == "hierarchical") for answer in y]
+        found = []
+        for b, answer in enumerate(y):
+            try:  # of nested models, level 0 is the root
+                found.append(compiled.broken_by_levels(levels(answer), numbers, self._kind == "hierarchical"))
+            except (LookupError, TypeError, ValueError):
+                raise ValueError(f"y[{b}] is no complete answer in the labels of the model: {answer!r:.200}") from None
+        return found
 
     @staticmethod
     def _spans(X: Any, selection: Any, levels: list[Level], frozen: bool) -> tuple[Any, ...]:

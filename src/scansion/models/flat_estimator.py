@@ -84,7 +84,7 @@ class FlatEstimator(Estimator):
         x = list(x) if hasattr(x, "__next__") else x  # it may be read twice
         plain = rules is None and self.rules is None and self.n_features_in_ is None
         plain = plain and self._model.vocabulary.index(INTERCEPT) < 0
-        found = self._at_once(x) if plain else None
+        found = self._at_once(x) if plain and x is not None else None  # the bindings have words of their own for None
         return self.predict([x], rules=rules)[0] if found is None else found
 
     def _told_labels(self) -> list[list[Any]] | None:

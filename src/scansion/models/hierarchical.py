@@ -206,22 +206,25 @@ levels_, size_
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked."""
+        settings = super().settings()
         checks.count("restarts", self.restarts, 1)
-        if self.hidden and "cv" in (self.c1, self.c2):
+        if self.hidden and any(checks.among(strength, ("cv",)) for strength in (self.c1, self.c2)):
             raise ValueError("'cv' as strength does not go with hidden levels: give a number")
         if self.batch_size is not None:
             checks.count("batch_size", self.batch_size, 1)
         if self.train_with_rules and self.algorithm != "lbfgs":
             raise ValueError(f"train_with_rules of a HierarchicalCRF needs algorithm='lbfgs', got {self.algorithm!r}")
-        return super().settings()
+        return settings
 
     def expectations_by_level(self, names: list[Any]) -> list[Any]:
         """`expectations` of each level."""
-        return by_level(self._selection().names, "expectations", self.expectations or {}, {})
+        return by_level(
+            self._selection().names, "expectations", {} if self.expectations is None else self.expectations, {}
+        )
 
     def scores_by_level(self) -> list[Any]:
         """`scores_of` of each level."""
-        return by_level(self._selection().names, "scores_of", self.scores_of or {})
+        return by_level(self._selection().names, "scores_of", {} if self.scores_of is None else self.scores_of)
 
     # ---- questions ---------------------------------------------------------------------------------------------
 

@@ -115,7 +115,7 @@ class FlatSelection:
             parsed("attribute_parts", getattr(given, "attribute_parts", None), _part_bits),
             transitions,
             _bound("max_length", getattr(given, "max_length", 1)),
-            _bound("min_length", getattr(given, "min_length", 1) or 1),
+            _bound("min_length", 1 if (least := getattr(given, "min_length", None)) is None else least),
             float(slack),
             repeats,
             long == "split",

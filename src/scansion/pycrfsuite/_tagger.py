@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from scansion import _checks as checks
 from scansion import _core
 from scansion._checks import Floats, Ints
 from scansion.data import Dataset, encode
@@ -164,7 +165,7 @@ class Tagger:
         crf = self._opened_crf
         if self._size() == 0:
             return 0.0
-        if not 0 <= pos < self._size():
+        if not 0 <= checks.count("pos", pos, -checks.MOST_COUNT) < self._size():
             raise ValueError(f"The position, {pos} is out of range of {self._size()}")
         if self._marginals is None:
             self._marginals = self._lattices().marginals().labels

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion._checks import Floats
 from scansion.data import Dataset, Vocabulary
 from scansion.models.crf import CRF
@@ -166,7 +167,7 @@ class BaseTrainer:
         labels = [_text(y) for y in yseq]
         if len(labels) != data.n_tokens:
             raise ValueError(f"The numbers of items and labels differ: |x| = {data.n_tokens}, |y| = {len(labels)}")
-        self._sequences.append((data, labels, int(group)))
+        self._sequences.append((data, labels, checks.count("group", group, -checks.MOST_COUNT)))
         self._labels.update(dict.fromkeys(labels))
 
     def clear(self) -> None:
@@ -179,8 +180,9 @@ class BaseTrainer:
 
     def select(self, algorithm: str, type: str = "crf1d") -> None:
         """Choose an algorithm; its parameters have their defaults."""
-        name = _ALIASES.get(algorithm.lower(), algorithm.lower())
-        if name not in _ALGORITHMS or type != "crf1d":
+        name = str(algorithm).lower()
+        name = _ALIASES.get(name, name)
+        if name not in _ALGORITHMS or not checks.among(type, ("crf1d",)):
             raise ValueError(f"Bad arguments: algorithm={algorithm!r}, type={type!r}")
         self._algorithm = name
         self._known = _FEATURES | _ALGORITHMS[name][1]

@@ -102,6 +102,7 @@ class Rule:
         from scansion.display.automaton import automaton_svg
         from scansion.rules.compile import Reading
 
+        checks.flag("runs", runs)
         return automaton_svg(Reading(labels, runs).automaton(self), labels)
 
     def atoms(self) -> list[Rule]:
@@ -484,8 +485,8 @@ def _unquoted(text: str) -> str:
 def _shown(value: Any, quoted: bool = False) -> str:
     if not isinstance(value, str):
         return repr(value)
-    plain = _WORD.fullmatch(value) and not _INTEGER.fullmatch(value) and value not in ("True", "False")
-    return value if plain and not quoted else repr(value)
+    plain = _WORD.fullmatch(value) and value.isprintable() and not _INTEGER.fullmatch(value)
+    return value if plain and value not in ("True", "False") and not quoted else repr(value)
 
 
 def parse(text: str) -> Rule:
@@ -616,7 +617,7 @@ class _Reader:
             return _unquoted(text), False
         if text in ("True", "False"):
             return text == "True", False
-        return (int(text), False) if _INTEGER.fullmatch(text) and len(text) < 19 else (text, True)
+        return (int(text), False) if _INTEGER.fullmatch(text) and len(text) < 999 else (text, True)
 
 
 _FUNCTIONS: dict[str, Callable[..., Rule]] = {

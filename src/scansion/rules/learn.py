@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from scansion import _checks as checks
 from scansion import schemes
 from scansion.rules import expressions
@@ -96,7 +98,7 @@ def _word(b: int, target: Any, scheme: str | None, level: Any) -> list[Any]:
     if one and all(isinstance(item, (tuple, list)) and len(item) == 3 for item in one):
         return [label for _, _, label in sorted(one)]
     for t, label in enumerate(one):
-        if label is None or isinstance(label, (set, frozenset, list, dict)):
+        if label is None or isinstance(label, (set, frozenset, list, dict, np.ndarray)):
             raise ValueError(f"y[{b}][{t}] = {label!r}: rules are learnt from complete labels")
     return [label for t, label in enumerate(one) if t == 0 or one[t - 1] != label]
 

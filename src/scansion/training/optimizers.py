@@ -364,7 +364,8 @@ class _Run:
         self._evaluate_start()
         if relative:
             epsilon *= abs(self.accepted.loss) / 1000.0
-        if self._gradient_norm() <= epsilon * max(1.0, self._norm(self.accepted.w)):
+        norm = self._gradient_norm()
+        if norm == 0.0 or norm <= epsilon * max(1.0, self._norm(self.accepted.w)):  # inf of a loss of 0 is no number
             return "converged"
         past = [self.accepted.loss] * period
         iteration = 0

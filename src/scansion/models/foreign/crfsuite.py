@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scansion._checks import Ints
 from scansion._files import replacing
 from scansion.data import Vocabulary
+from scansion.model_file import check_text
 from scansion.models.crf import CRF
 from scansion.models.flat_model import FlatModel
 from scansion.models.foreign.assemble import Bytes, bounded, decoded, estimator, first_order, ragged
@@ -170,6 +171,8 @@ def _check(model: Any) -> None:
     wrong = [y for y in model.labels if not isinstance(y, str)]
     if wrong:
         raise ValueError(f"CRFsuite's labels are strings, got {wrong[0]!r}: convert the labels")
+    for label in model.labels:
+        check_text(label, "the label")
 
 
 def _chunk(name: bytes, count: int, body: bytes) -> bytes:
