@@ -50,7 +50,7 @@ struct ChainAnswer {
   double log_partition = 0.0;
 };
 
-// The pattern automaton laid out for the segment kernels (built by topology.hpp).
+// The pattern automaton laid out for the segment kernels (built by pattern_automaton.hpp).
 //
 // An arc (p, y) takes label y in state p. Its score on segment (u, v) splits into a part that depends on u
 // alone (patterns with nothing but a start score) and a part that depends on the extent (u, v). Arcs with

@@ -40,6 +40,29 @@ def test_values_segments_sets_and_levels(tmp_path, monkeypatch):
     assert list(data.build(tmp_path / "set", [[["a"]] * 3], partial)[1]) == partial
 
 
+@pytest.mark.parametrize("values", [False, True])
+def test_rare_attributes_are_left_out_while_building(tmp_path, monkeypatch, values):
+    monkeypatch.setattr(building, "_AT_ONCE", 7)
+    monkeypatch.setattr(building, "_TOKENS", 11)
+    X, y = sequences()
+    X = [[[*token, f"rare{b}"] if b % 3 else [f"rare{b}"] if b % 2 else token for token in x] for b, x in enumerate(X)]
+    if values:
+        X = [[{name: -0.5 if name[0] == "c" else 1.0 for name in token} for token in x] for x in X]
+    built, targets = data.build(tmp_path / "set", X, y, min_freq=4)
+    plain = data.encode(X)
+    sums = np.bincount(plain.ids, None if plain.values is None else np.abs(plain.values))
+    names = [name for name, total in zip(plain.vocabulary.names(), sums, strict=True) if total >= 4]
+    assert built.vocabulary.names() == names and len(names) < len(sums)
+    whole = sorted((t, *one) for t, token in enumerate(plain.items()) for one in token if one[0] in names)
+    assert sorted((t, *one) for t, token in enumerate(built.items()) for one in token) == whole
+    one, other = sc.CRF(min_freq=4).fit(X, y), sc.CRF(min_freq=4).fit(built, targets)
+    np.testing.assert_array_equal(one.model_.weights, other.model_.weights)
+    assert one.state_features_ == other.state_features_
+    assert len(data.build(tmp_path / "all", X, min_freq=0).vocabulary) == len(sums)
+    with pytest.raises(ValueError, match="min_freq must be a number >= 0, got 'many'"):
+        data.build(tmp_path / "set", X, min_freq="many")
+
+
 def test_what_is_wrong_is_named_and_leaves_no_file(tmp_path):
     X, y = sequences(5)
     for bad, told in (

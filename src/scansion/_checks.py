@@ -226,15 +226,19 @@ def jobs(value: Any) -> int:
 
 def integers(name: str, value: Any, length: int, low: int, high: int) -> Ints:
     """`value` as int64 of shape (length,), every entry in low..high."""
+    return np.ascontiguousarray(between(name, value, length, low, high), dtype=np.int64)
+
+
+def between(name: str, value: Any, length: int, low: int, high: int) -> npt.NDArray[Any]:
+    """`value` as an array of integers of shape (length,), every entry in low..high; without a copy of its size."""
     array = plain(name, value)
     if array.dtype.kind not in "iu" and array.size:
         raise ValueError(f"{name} must be an array of integers, got dtype {array.dtype}")
     check_shape(name, array, (length,))
-    bad = (array < low) | (array > high)
-    if bad.any():
-        at = first(bad)
+    if array.size and (array.min() < low or array.max() > high):
+        at = first((array < low) | (array > high))
         raise ValueError(f"{name}[{show(at)}] = {array[at]} is out of range: it must lie in {low}..{high}")
-    return np.ascontiguousarray(array, dtype=np.int64)
+    return array
 
 
 def offsets(value: Any, rows: int, rows_name: str) -> Ints:
@@ -245,7 +249,7 @@ def offsets(value: Any, rows: int, rows_name: str) -> Ints:
     result = np.ascontiguousarray(array, dtype=np.int64)
     if result[0] != 0:
         raise ValueError(f"offsets[0] must be 0, got {result[0]}")
-    drops = np.diff(result) < 0
+    drops = result[1:] < result[:-1]
     if drops.any():
         at = int(np.argmax(drops))
         raise ValueError(f"offsets must not decrease, but offsets[{at + 1}] = {result[at + 1]} < {result[at]}")

@@ -309,6 +309,12 @@ def _train(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--seed", type=_at_least(0), metavar="N", help="of the online algorithms")
     group.add_argument(
+        "--cache",
+        metavar="DIR",
+        help="for files larger than memory: write them there, encoded, and learn from that; the next call with the "
+        "same files finds it",
+    )
+    group.add_argument(
         "--set",
         dest="settings",
         type=_setting,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from scansion.cli.common import note
+from scansion.data.targets import is_segment
 from scansion.formats.base import shown
 from scansion.formats.blocks import Block, counted, strings
 
@@ -55,10 +56,12 @@ def in_targets(y: Sequence[Any], tokens: int, path: str) -> Iterator[str]:
 def _labels(target: Any) -> Iterator[Any]:
     """The labels of a target: one a token, of segments, or of segments by level."""
     for entry in target:
-        if isinstance(entry, list):
+        if isinstance(entry, tuple) or is_segment(entry):
+            yield entry[2]
+        elif isinstance(entry, list):
             yield from _labels(entry)
         else:
-            yield entry[2] if isinstance(entry, tuple) else entry
+            yield entry
 
 
 def in_model(model: Any) -> Iterator[str]:

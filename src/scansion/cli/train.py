@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from scansion import __version__
 from scansion.cli import UsageError
 from scansion.cli.common import check_target, check_template, given_reading, given_rules, given_template, note
 from scansion.cli.parser import MODELS, labels_given
@@ -21,30 +24,28 @@ from scansion.formats.base import shown
 from scansion.formats.blocks import Block, Spans, read
 from scansion.formats.reading import Column
 from scansion.formats.targets import detect, labels_of, segments_of
+from scansion.models.packing import json_value
 
 __all__ = ["run"]
 
 
-@dataclass
-class _Sequences:
-    """What was read: the attributes in pieces, and the targets."""
-
-    parts: list[Dataset] = field(default_factory=list)
-    y: list[Any] = field(default_factory=list)
-
-    def dataset(self, vocabulary: Vocabulary) -> Dataset:
-        """All of it as one data set."""
-        if len(self.parts) == 1:
-            return self.parts[0]
-        offsets, tokens = (
-            np.concatenate([[0], np.cumsum(np.concatenate([np.diff(getattr(part, name)) for part in self.parts]))])
-            for name in ("offsets", "token_offsets")
-        )
-        values = None
-        if any(part.values is not None for part in self.parts):
-            values = np.concatenate([np.ones(len(p.ids)) if p.values is None else p.values for p in self.parts])
-        ids = np.concatenate([part.ids for part in self.parts])
-        return Dataset._trusted(offsets.astype(np.int64), tokens.astype(np.int64), ids, values, vocabulary)
+def _gathered(blocks: Iterable[tuple[Dataset, list[Any]]], vocabulary: Vocabulary) -> tuple[Dataset, list[Any]]:
+    """All blocks as one data set, and the targets."""
+    parts, y = [], []
+    for part, targets in blocks:
+        parts.append(part)
+        y.extend(targets)
+    if len(parts) == 1:
+        return parts[0], y
+    offsets, tokens = (
+        np.concatenate([[0], np.cumsum(np.concatenate([np.diff(getattr(part, name)) for part in parts]))])
+        for name in ("offsets", "token_offsets")
+    )
+    values = None
+    if any(part.values is not None for part in parts):
+        values = np.concatenate([np.ones(len(p.ids)) if p.values is None else p.values for p in parts])
+    ids = np.concatenate([part.ids for part in parts])
+    return Dataset._trusted(offsets.astype(np.int64), tokens.astype(np.int64), ids, values, vocabulary), y
 
 
 class _Reader:
@@ -68,22 +69,22 @@ class _Reader:
         self.settled = False
         self.depth = 1
 
-    def sequences(self, paths: Sequence[str], frozen: bool = False) -> _Sequences:
-        """The sequences of files; frozen: attributes that were not seen before are left out."""
-        result = _Sequences()
+    def blocks(self, paths: Sequence[str], frozen: bool = False) -> Iterator[tuple[Dataset, list[Any]]]:
+        """The sequences of files with their targets; frozen: attributes that were not seen before are left out."""
         for path in paths:
-            before = len(result.y)
+            empty = True
             form = self.args.format or format_of(path, self.reading.format)
             for block in read(path, self.reading._replace(format=form)):
-                if not self.settled and len(block):
+                if not len(block):
+                    continue
+                empty = False
+                if not self.settled:
                     self._settle(block)
                 block.reading = self.reading._replace(format=form)
-                if len(block):
-                    result.y.extend(self._targets(block))
-                    result.parts.append(block.dataset(self.template, self.vocabulary, frozen))
-            if len(result.y) == before:
+                targets = self._targets(block)
+                yield block.dataset(self.template, self.vocabulary, frozen), targets
+            if empty:
                 raise FormatError(path, None, "there are no sequences in it")
-        return result
 
     def _settle(self, block: Block) -> None:
         """Decide what the command line left open: the template and the scheme."""
@@ -150,21 +151,19 @@ def run(args: Any) -> int:
     trial = {"levels": ["level0", "level1"]} if "levels" in known else {}
     kind(**trial | parameters).settings()  # says what is wrong with them before the work begins
     reader = _Reader(args, known)
-    data = reader.sequences(args.data)
-    X = data.dataset(reader.vocabulary)
-    data.parts.clear()
+    X, y = _gathered(reader.blocks(args.data), reader.vocabulary) if args.cache is None else _cached(reader, args)
+    reader.vocabulary = X.vocabulary
     extra = {}
     if args.dev is not None:
-        dev = reader.sequences([args.dev], frozen=True)
-        extra = {"X_dev": dev.dataset(reader.vocabulary), "y_dev": dev.y}
+        extra = dict(zip(("X_dev", "y_dev"), _gathered(reader.blocks([args.dev], True), X.vocabulary), strict=True))
     estimator = kind(**_reader_parameters(reader, args) | parameters)
     if not args.quiet:
         names = ", ".join(map(shown, args.data))
         note(f"read {len(X)} sequences, {X.n_tokens} tokens, {len(X.vocabulary)} attributes from {names}")
-        warn(in_targets(data.y, X.n_tokens, args.data[0]))
+        warn(in_targets(y, X.n_tokens, args.data[0]))
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: None if args.quiet else note(f"warning: {message}")
-        estimator.fit(X, data.y, **extra)
+        estimator.fit(X, y, **extra)
     estimator.reading_ = reader.reading
     estimator.save(args.output)
     if not args.quiet:
@@ -173,6 +172,40 @@ def run(args: Any) -> int:
         warn(in_model(estimator))
         note(f"wrote {args.output}: {labels} labels, {estimator.size_} weights; {took:.1f} s in all")
     return 0
+
+
+def _cached(reader: _Reader, args: Any) -> tuple[Dataset, Any]:
+    """The sequences of the files, mapped from where they were written; written now unless they are there."""
+    from scansion.data.building import Builder, load_targets
+
+    os.makedirs(args.cache, exist_ok=True)
+    made_from = _made_from(args)
+    name = hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16]
+    path = os.path.join(args.cache, name)
+    blocks = reader.blocks(args.data)
+    if "-" in args.data or not os.path.exists(path):
+        with Builder(path, reader.vocabulary, args.min_freq or 0.0) as builder:
+            for part, targets in blocks:
+                builder.add(part, targets)
+            builder.finish(True, made_from)
+    else:
+        next(blocks)  # decides what the command line leaves open
+        if not args.quiet:
+            note(f"reading {path}, which was written from the same files before")
+    return Dataset.load(path), load_targets(path + ".y")
+
+
+def _made_from(args: Any) -> dict[str, Any]:
+    """What a data set depends on: the files as they are now, and how they are read."""
+    names = ["columns", "comment", "dialect", "encoding", "features", "format", "group", "header", "labels"]
+    names += ["min_freq", "model", "partial", "scheme", "separator"]
+    files = [[os.path.abspath(path), *_stamp(path)] for path in [*args.data, args.template] if path not in (None, "-")]
+    return {"files": files, "version": __version__} | {name: json_value(getattr(args, name)) for name in names}
+
+
+def _stamp(path: str) -> list[int]:
+    found = os.stat(path)
+    return [found.st_size, found.st_mtime_ns]
 
 
 def _parameters(args: Any) -> tuple[Any, dict[str, Any]]:

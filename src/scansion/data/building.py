@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import model_file
 from scansion.data.dataset import Dataset, Vocabulary, encode
 from scansion.data.trajectory import Trajectory
 
-__all__ = ["Targets", "build", "load_targets"]
+__all__ = ["Builder", "Targets", "build", "load_targets"]
 
 _AT_ONCE = 1000  # sequences that are encoded together
+_TOKENS = 1 << 16  # tokens that are copied together
 _MISSING = object()
 
 
@@ -69,7 +71,111 @@ def _frozen(value: Any, b: int) -> Any:
     raise TypeError(f"y[{b}] holds {value!r} of type {type(value).__name__}: labels in files are strings or numbers")
 
 
-def build(path: str | os.PathLike[str], X: Iterable[Any], y: Iterable[Any] | None = None) -> Any:
+class Builder:
+    """A data set that is written some sequences at a time: `add`, then `finish`. A context manager, which cleans up.
+
+    Memory is that of the vocabulary, and of what is added at a time.
+
+    Parameters
+    ----------
+    path : path
+        The file to write; targets go to ``path + ".y"``.
+    vocabulary : Vocabulary
+        That of all data sets which are added; it may grow on the way.
+    min_freq : float
+        Attributes whose values (without their signs) add up to less are left out.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], vocabulary: Vocabulary, min_freq: float = 0.0) -> None:
+        if not checks.is_number(min_freq) or min_freq < 0:
+            raise ValueError(f"min_freq must be a number >= 0, got {min_freq!r}")
+        self.path, self.vocabulary, self.min_freq = os.fspath(path), vocabulary, float(min_freq)
+        self._stack = contextlib.ExitStack()
+        self._files = {part: self._scratch() for part in ("offsets", "token_offsets", "ids", "values")}
+        self._text, self._cuts = self._scratch(), self._scratch()
+        self._plain, self._tokens, self._entries, self._written, self._sequences = True, 0, 0, 0, 0
+        self._sums = np.zeros(0)
+        for file in (self._files["offsets"], self._files["token_offsets"], self._cuts):
+            file.write(np.zeros(1, "<i8").tobytes())
+
+    def __enter__(self) -> Builder:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def __len__(self) -> int:
+        return self._sequences
+
+    def _scratch(self) -> Any:
+        folder = os.path.dirname(os.path.abspath(self.path))
+        return self._stack.enter_context(tempfile.TemporaryFile(dir=folder))
+
+    def add(self, data: Dataset, targets: Sequence[Any] = ()) -> None:
+        """Write encoded sequences with their targets; ValueError or TypeError name the sequence."""
+        files = self._files
+        files["offsets"].write((data.offsets[1:] + self._tokens).astype("<i8").tobytes())
+        files["token_offsets"].write((data.token_offsets[1:] + self._entries).astype("<i8").tobytes())
+        files["ids"].write(data.ids.astype("<i4").tobytes())
+        self._plain = self._plain and data.values is None
+        values = np.ones(data.ids.size) if data.values is None else data.values
+        files["values"].write(values.astype("<f8").tobytes())
+        for b, (length, target) in enumerate(zip(data.lengths.tolist(), targets, strict=False), self._sequences):
+            _check_length(target, length, b)
+            row = json.dumps(_frozen(target, b), ensure_ascii=False, allow_nan=False).encode()
+            self._written += self._text.write(row)
+            self._cuts.write(np.array([self._written], "<i8").tobytes())
+        if self.min_freq > 0:
+            self._sums = np.pad(self._sums, (0, len(self.vocabulary) - len(self._sums)))
+            self._sums += np.bincount(data.ids, np.abs(values), len(self._sums))
+        self._tokens, self._entries = self._tokens + data.n_tokens, self._entries + data.ids.size
+        self._sequences += len(data)
+
+    def finish(self, targets: bool, metadata: dict[str, Any] | None = None) -> None:
+        """Write the files, that of the data last: where it is, all of it is."""
+        if self.min_freq > 0:
+            self._leave_out(self._sums < self.min_freq)
+        files = dict(self._files)
+        for part, array in zip(("vocabulary.text", "vocabulary.offsets"), self.vocabulary.to_arrays(), strict=True):
+            files[part] = self._scratch()
+            files[part].write(np.asarray(array).tobytes())
+        if self._plain:
+            del files["values"]
+        codes = {"ids": "I32", "values": "F64", "vocabulary.text": "U8"}
+        arrays = {part: (codes.get(part, "I64"), file) for part, file in files.items()}
+        if targets:
+            held = {"text": ("U8", self._text), "offsets": ("I64", self._cuts)}
+            model_file.write_files(self.path + ".y", "targets", {}, held)
+        model_file.write_files(self.path, "dataset", metadata or {}, arrays)
+
+    def _leave_out(self, rare: Any) -> None:
+        """Write ids, values and token offsets again without some attributes, and number the others anew."""
+        if not rare.any():
+            return
+        number = np.where(rare, -1, np.cumsum(~rare) - 1).astype("<i4")
+        kept = {part: self._scratch() for part in ("ids", "values", "token_offsets")}
+        kept["token_offsets"].write(np.zeros(1, "<i8").tobytes())
+        read = {part: self._files[part] for part in kept}
+        for file in read.values():
+            file.seek(0)
+        before, last = 0, int(np.frombuffer(read["token_offsets"].read(8), "<i8")[0])
+        while len(cuts := np.frombuffer(read["token_offsets"].read(8 * _TOKENS), "<i8")):
+            n = int(cuts[-1]) - last
+            ids = number[np.frombuffer(read["ids"].read(4 * n), "<i4")]
+            stays = ids >= 0
+            kept["ids"].write(ids[stays].tobytes())
+            kept["values"].write(np.frombuffer(read["values"].read(8 * n), "<f8")[stays].tobytes())
+            found = np.concatenate([[0], np.cumsum(stays)])
+            kept["token_offsets"].write((before + found[cuts - last]).astype("<i8").tobytes())
+            before, last = before + int(found[-1]), int(cuts[-1])
+        self._files.update(kept)
+        names = self.vocabulary.names()
+        self.vocabulary = encode([[[names[a] for a in np.flatnonzero(~rare).tolist()]]]).vocabulary
+
+
+def build(
+    path: str | os.PathLike[str], X: Iterable[Any], y: Iterable[Any] | None = None, *, min_freq: float = 0.0
+) -> Any:
     """Write a data set in one pass, and map it into memory.
 
     Memory is that of the vocabulary and of some sequences, whatever X holds: it may be a generator over files. The data
@@ -83,6 +189,9 @@ def build(path: str | os.PathLike[str], X: Iterable[Any], y: Iterable[Any] | Non
         As in `encode`.
     y : iterable of targets, optional
         As in `fit`, read in step with X. Labels are strings or numbers; no trajectories.
+    min_freq : float
+        Attributes whose values (without their signs) add up to less are left out. An estimator with this `min_freq`, or
+        a greater one, has the same features on what is left: a feature does not occur more often than its attribute.
 
     Returns
     -------
@@ -94,47 +203,18 @@ def build(path: str | os.PathLike[str], X: Iterable[Any], y: Iterable[Any] | Non
     TypeError, ValueError
         Naming the sequence; nothing is left of the files then.
     """
-    name = os.fspath(path)
-    with contextlib.ExitStack() as stack:
-
-        def scratch() -> Any:
-            return stack.enter_context(tempfile.TemporaryFile(dir=os.path.dirname(os.path.abspath(name))))
-
-        files = {part: scratch() for part in ("offsets", "token_offsets", "ids", "values")}
-        text, cuts = scratch(), scratch()
-        vocabulary, tokens, entries, plain, n, written = Vocabulary(), 0, 0, True, 0, 0
-        for part in ("offsets", "token_offsets"):
-            files[part].write(np.zeros(1, "<i8").tobytes())
-        cuts.write(np.zeros(1, "<i8").tobytes())
+    vocabulary = Vocabulary()
+    with Builder(path, vocabulary, min_freq) as builder:
         for sequences, targets in _in_step(X, y):
             try:
                 data = encode(sequences, vocabulary)
             except (TypeError, ValueError) as error:
-                raise type(error)(f"among the {len(sequences)} sequences from {n} on: {error}") from error
-            files["offsets"].write((data.offsets[1:] + tokens).astype("<i8").tobytes())
-            files["token_offsets"].write((data.token_offsets[1:] + entries).astype("<i8").tobytes())
-            files["ids"].write(data.ids.astype("<i4").tobytes())
-            plain = plain and data.values is None
-            values = np.ones(data.ids.size) if data.values is None else data.values
-            files["values"].write(values.astype("<f8").tobytes())
-            for b, (length, target) in enumerate(zip(data.lengths.tolist(), targets, strict=False)):
-                _check_length(target, length, n + b)
-                row = json.dumps(_frozen(target, n + b), ensure_ascii=False, allow_nan=False).encode()
-                written += text.write(row)
-                cuts.write(np.array([written], "<i8").tobytes())
-            tokens, entries, n = tokens + data.n_tokens, entries + data.ids.size, n + len(data)
-        for part, array in zip(("vocabulary.text", "vocabulary.offsets"), vocabulary.to_arrays(), strict=True):
-            files[part] = scratch()
-            files[part].write(np.asarray(array).tobytes())
-        if plain:
-            del files["values"]
-        codes = {"ids": "I32", "values": "F64", "vocabulary.text": "U8"}
-        arrays = {part: (codes.get(part, "I64"), file) for part, file in files.items()}
-        if y is not None:
-            model_file.write_files(name + ".y", "targets", {}, {"text": ("U8", text), "offsets": ("I64", cuts)})
-        model_file.write_files(name, "dataset", {}, arrays)
-    found = Dataset.load(name)
-    return found if y is None else (found, load_targets(name + ".y"))
+                where = f"among the {len(sequences)} sequences from {len(builder)} on"
+                raise type(error)(f"{where}: {error}") from error
+            builder.add(data, targets)
+        builder.finish(y is not None)
+    found = Dataset.load(path)
+    return found if y is None else (found, load_targets(os.fspath(path) + ".y"))
 
 
 def load_targets(path: str | os.PathLike[str]) -> Targets:

@@ -73,15 +73,14 @@ class Dataset:
         if not isinstance(vocabulary, Vocabulary):
             raise TypeError(f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
         numbers = checks.plain("ids", ids)
-        checks.integers("ids", numbers, numbers.size, 0, len(vocabulary) - 1)
+        checks.between("ids", numbers, numbers.size, 0, len(vocabulary) - 1)
         tokens = checks.offsets(token_offsets, numbers.size, "ids")
         sequences = checks.offsets(offsets, tokens.size - 1, "token_offsets")
         weights = None
         if values is not None:
             weights = checks.scores("values", values, (numbers.size,))
-            large = ~(np.abs(weights) <= checks.MOST_VALUE)
-            if large.any():
-                at = checks.first(large)
+            if weights.size and not (weights.max() <= checks.MOST_VALUE and weights.min() >= -checks.MOST_VALUE):
+                at = checks.first(~(np.abs(weights) <= checks.MOST_VALUE))
                 raise ValueError(f"values[{checks.show(at)}] is {weights[at]}: {_RANGE}")
         self._set(sequences, tokens, np.ascontiguousarray(numbers, dtype=np.int32), weights, vocabulary)
 

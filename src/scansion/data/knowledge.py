@@ -261,4 +261,8 @@ def _allowed(labels: Any, rows: int, n_labels: int) -> Bools:
 
 def _count(mask: Bools, offsets: Ints) -> Ints:
     """Number of true entries of each sequence, shape (B,)."""
-    return np.diff(np.concatenate(([0], np.cumsum(mask, dtype=np.int64)))[offsets])
+    filled = offsets[:-1] < offsets[1:]
+    counts = np.zeros(len(filled), np.int64)
+    if filled.any():
+        counts[filled] = np.add.reduceat(mask, offsets[:-1][filled], dtype=np.int64)
+    return counts

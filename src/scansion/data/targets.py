@@ -6,6 +6,7 @@ position; the members of a set by their `str`, then their `repr`.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -106,8 +107,8 @@ def encode_segments(
 
 def lengths_of(lengths: npt.ArrayLike) -> list[int]:
     """`lengths` as a list of numbers that are not negative."""
-    array = checks.plain("lengths", lengths)
-    result: list[int] = checks.integers("lengths", array, array.size, 0, 2**62).tolist()
+    given = checks.plain("lengths", lengths)
+    result: list[int] = checks.integers("lengths", given, given.size, 0, 2**62).tolist()
     return result
 
 
@@ -283,7 +284,7 @@ class LevelReader:
 
     Attributes
     ----------
-    numbers, ends : lists of N int
+    numbers, ends : arrays of N int
     columnar : list of B bool
         Whether a sequence is given as one label per token, of which runs are segments.
     told : bool
@@ -301,8 +302,7 @@ class LevelReader:
     ) -> None:
         self._numbers = _Numbers(labels, extend)
         self._segments, self._steps, self._whole = segments, steps, whole
-        self.numbers: list[int] = []
-        self.ends: list[int] = []
+        self.numbers, self.ends = array("i"), array("b")  # y may be as large as files are
         self.columnar: list[bool] = []
         self.told = False
         self._merged = True
@@ -368,7 +368,8 @@ class LevelReader:
                 rows[n + 1 + k, members] = True
             allowed = rows[np.where(codes >= 0, codes, n - 1 - codes)]
         ends = np.array(self.ends, dtype=np.int8) if self._segments else None
-        return Known(np.maximum(codes, -1), allowed, ends, longest, self._merged and self._segments)
+        np.maximum(codes, -1, out=codes)
+        return Known(codes, allowed, ends, longest, self._merged and self._segments)
 
     def _label(self, label: Any, where: str) -> int:
         """Number of one label; errors say where it stands."""

@@ -7,6 +7,7 @@ binomial d and log C(d + r - 2, d - 1), a histogram has an indicator of each len
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,12 +17,16 @@ import numpy.typing as npt
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
 
-__all__ = ["KINDS", "check_lengths", "label_lengths", "length_basis"]
+__all__ = ["KINDS", "check_lengths", "label_lengths", "length_basis", "named_length"]
 
 KINDS = ("segment", "adaptive", "bins", "length", "log", "gamma", "negative binomial", "histogram")
 
 _BINS = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 50, 100, 200, 500, 1000)
 _PER_BIN, _BINS_RANGE = 10, (4, 20)  # adaptive: segments that carry a bin; how many bins share the lengths seen
+
+_NAME = re.compile(
+    r"length = (?P<only>\d+)|length >= (?P<low>\d+)( and < (?P<high>\d+))?|log C\(length \+ (?P<r>.+), .*"
+)
 
 Row = tuple[str, Floats]  # name, (M,)
 
@@ -132,5 +137,25 @@ def _binomial(length: Floats, counts: Ints) -> Row:
     mean = float(counts @ more) / n
     excess = float(counts @ (more - mean) ** 2) / n - mean
     r = float(f"{np.clip(mean * mean / excess if excess > 0.0 else 100.0, 0.1, 100.0):.2g}")
-    row = np.array([math.lgamma(d + r) - math.lgamma(d + 1.0) - math.lgamma(r) for d in more.tolist()])
-    return f"log C(length + {r - 2:g}, length - 1)", row
+    return f"log C(length + {r - 2:g}, length - 1)", _log_choose(r, more)
+
+
+def _log_choose(r: float, more: Floats) -> Floats:
+    """The logarithm of C(d + r - 2, d - 1) of lengths d = more + 1."""
+    return np.array([math.lgamma(d + r) - math.lgamma(d + 1.0) - math.lgamma(r) for d in more.tolist()])
+
+
+def named_length(name: str, max_length: int) -> Floats:
+    """(M,) the function of the length that has this name, as `label_lengths` and `length_basis` give them."""
+    length = np.arange(1, max_length + 1, dtype=np.float64)
+    plain = {"segment": "segment", "length": "length", "log(length)": "log"}.get(name)
+    if plain is not None:
+        return _rows(plain, np.zeros(max_length, np.int64))[0][1]
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise ValueError(f"{name!r} is no function of a segment's length")
+    if found["r"] is not None:
+        return _log_choose(float(found["r"]) + 2.0, length - 1.0)
+    low = float(found["only"] or found["low"])
+    high = low + 1.0 if found["only"] else float(found["high"] or np.inf)
+    return ((length >= low) & (length < high)).astype(np.float64)

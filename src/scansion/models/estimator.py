@@ -30,7 +30,10 @@ if TYPE_CHECKING:  # loaded by fit: those who only predict need not wait for it
     from scansion.training.objective import Objective
     from scansion.training.penalty import Penalty
 
-__all__ = ["Estimator", "Problem", "total_loss"]
+__all__ = ["Estimator", "Problem", "refuse", "total_loss"]
+
+# what needs all of the data at once
+_AT_ONCE = ("train_with_rules", "expectations", "init", "scores_of", "grow", "hidden")
 
 Self = TypeVar("Self")
 
@@ -119,18 +122,45 @@ class Estimator(Fitted):
         self.n_features_in_ = columns
         return self
 
+    def partial_fit(self: Self, X: Any, y: Any, *, sample_weight: Any = None) -> Self:
+        """One pass of a stochastic algorithm over some sequences, on top of what was learnt before.
+
+        Labels, attributes and label patterns may be new: the model grows, and nothing that it had is lost. The penalty
+        counts as in `fit` on all sequences so far. Order of the sequences, averages, rates and variances go on from
+        call to call; after `fit` or `scansion.load` they begin anew, from the weights that are there.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+
+        Notes
+        -----
+        The algorithm must be "l2sgd", "asgd" (recommended), "mm", "ap", "pa" or "arow". A call costs time for all
+        weights beside that for its sequences: give hundreds of these at a time. `min_freq` counts in each call by
+        itself.
+        """
+        from scansion.models.partial import partial_fit
+
+        assert isinstance(self, Estimator)
+        partial_fit(self, X, y, sample_weight)
+        return self
+
     @staticmethod
     def _penalty(
-        model: Any, settings: CheckedSettings, objective: Any, centre: Floats | None = None
+        model: Any, settings: CheckedSettings, objective: Any, centre: Floats | None = None, seen: Any = None
     ) -> tuple[Penalty, Coordinates | None]:
-        """What large weights cost, and the coordinates for the optimiser: in units of the features."""
+        """What large weights cost, and the coordinates for the optimiser: in units of the features.
+
+        seen: moments of the attributes, unless those of the objective's data.
+        """
         from scansion.models.penalties import by_weight, walk
         from scansion.models.starts import alike
         from scansion.models.units import moments, units
         from scansion.training.penalty import Penalty
         from scansion.training.shards import Sharded
 
-        seen = objective.moments if isinstance(objective, Sharded) else moments(model, objective.inputs)
+        if seen is None:
+            seen = objective.moments if isinstance(objective, Sharded) else moments(model, objective.inputs)
         coordinates, factor = units(model, seen)
         c1, c2 = by_weight(model, settings.c1, 0.0), by_weight(model, settings.c2, 1.0)
         c2, steps = walk(model, settings.c2, c2)
@@ -207,8 +237,11 @@ class Estimator(Fitted):
         given = [1.0 if _word(getattr(self, name)) == "cv" else self._strength(name) for name in ("c1", "c2")]
         return self.checked(*given)
 
-    def problem(self, X: Any, y: Any, sample_weight: Any = None) -> Problem:
-        """From data to what an optimiser takes: encode X and y, choose the features, carry old weights over."""
+    def problem(self, X: Any, y: Any, sample_weight: Any = None, *, more: bool = False) -> Problem:
+        """From data to what an optimiser takes: encode X and y, choose the features, carry old weights over.
+
+        more: the data are a batch of more, and what the model had before stays in it.
+        """
         from scansion.models.units import numeric
 
         if isinstance(X, Partitions):
@@ -216,7 +249,8 @@ class Estimator(Fitted):
 
             return Problem(*sharded.problem(self, X, y, sample_weight))
         selection = self._selection()
-        old = self._old(selection)
+        old = self._old(selection, more)
+        selection = selection.after(old) if more and old is not None else selection
         before = self._told_labels() if old is None else [level.labels for level in old.levels]
         X = readable(X) if any(selection.functions) else X
         X = list(X) if hasattr(X, "__next__") else X  # it is looked at more than once
@@ -231,13 +265,18 @@ class Estimator(Fitted):
         levels = selection.levels(labels, known, old)
         inputs = Inputs(data, self._spans(X, selection, levels, frozen=False), columns)
         model = selection.select(inputs, known, levels, data.vocabulary)
+        if old is None:
+            model.warn_of_symmetry(known)
+        elif more:
+            from scansion.models.joining import joined
+
+            model = joined(selection, old, model, known)
         if old is not None:
             carry_over(old, model)
-        else:
-            model.warn_of_symmetry(known)
         objective = model.objective(inputs, known, weight)
         model.check_known(objective, known)
-        self._check_examples(model, known)
+        if old is None or not more:
+            self._check_examples(model, known)
         self._check_partial(model, inputs, known)
         if self.train_with_rules:
             objective = self._objective_under_rules(model, inputs, known, weight)
@@ -253,11 +292,12 @@ class Estimator(Fitted):
     def _check_labels(self, labels: Sequence[Any]) -> None:
         """Warn of labels that are not what they seem to be."""
 
-    def _old(self, selection: Any) -> Any:
+    def _old(self, selection: Any, more: bool = False) -> Any:
         """The model whose weights are carried over, or None."""
-        old: Any = getattr(self, "model_", None) if self.warm_start else None
+        old: Any = getattr(self, "model_", None) if self.warm_start or more else None
         if old is not None and [level.name for level in old.levels] != list(selection.names):
-            raise ValueError(f"warm_start needs the levels of the last fit, {[level.name for level in old.levels]}")
+            names = [level.name for level in old.levels]
+            raise ValueError(f"{'partial_fit' if more else 'warm_start'} needs the levels of the last fit, {names}")
         return old
 
     def _plain(self) -> Estimator:
@@ -348,6 +388,17 @@ def total_loss(objective: Objective, penalty: Penalty, threads: int) -> Callable
 
     function = log_objective(objective, penalty, threads)
     return lambda w: function(w)[0] + float(np.sum(penalty.c1 * np.abs(w)))
+
+
+def refuse(estimator: Estimator, what: str) -> None:
+    """Raise if a parameter needs all of the data at once, where they are not."""
+    for name in _AT_ONCE:
+        value = getattr(estimator, name, None)
+        if value is not None and value is not False:
+            raise ValueError(f"{name} does not go with {what}: fit on all of the data at once, or leave it out")
+    for name in ("c1", "c2"):
+        if _word(getattr(estimator, name)):
+            raise ValueError(f"{name}={getattr(estimator, name)!r} does not go with {what}: give a number")
 
 
 def _word(value: Any) -> str:

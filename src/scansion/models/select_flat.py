@@ -77,6 +77,7 @@ class FlatSelection:
     split: bool  # segments in y that are too long are cut
     length_features: Any
     functions: list[list[Callable[..., Any]]]
+    shown: int = 0  # so many labels had examples before
 
     names = ("label",)
 
@@ -159,6 +160,8 @@ class FlatSelection:
             raise ValueError("y holds no label at all: there is nothing to learn from")
         limits, shortest = self._limits(names, level, old)
         longest = int(limits.max())
+        if old is not None and not isinstance(self.max_length, int):
+            longest = max(longest, old.max_length)
         vocabulary = old.level.span_vocabulary.copy() if old is not None else Vocabulary()
         counts = level.length_counts(len(names), longest)
         basis, functions, _ = label_lengths(self.length_features, names, counts)
@@ -336,9 +339,13 @@ class FlatSelection:
         chosen = (replace(self, min_freq=least) for least in steps or [self.min_freq])
         return [one.occurring(model, inputs, known, unseen) for one in chosen]
 
+    def after(self, old: FlatModel) -> FlatSelection:
+        """The same for a batch of data that follows others."""
+        return replace(self, shown=old.n_labels)
+
     def without_example(self, known: Knowledge, levels: list[Level]) -> list[int]:
         """Labels that no token is known to have, and some may."""
-        return labels_to_come(known, levels[0].size)
+        return labels_to_come(known, levels[0].size, self.shown)
 
     def completed(self, model: FlatModel, known: Knowledge, found: Sequence[Seen]) -> FlatModel:
         """The model with features of attributes, as of one or several shards, and of lengths.
@@ -367,7 +374,7 @@ class FlatSelection:
         if self.patterns is not None:
             return _given_patterns("patterns", self.patterns, labels)
         found = seen_patterns(known, self.order, self.least)
-        passed = passed_patterns(known, self.order, len(labels)) - set(found)
+        passed = passed_patterns(known, self.order, len(labels), self.shown) - set(found)
         found = sorted([*found, *passed], key=lambda p: (len(p), p)) if passed else found
         if self.all_possible_transitions and self.unseen and self.order >= 1:
             n = len(labels)

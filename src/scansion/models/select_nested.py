@@ -112,15 +112,15 @@ class NestedSelection:
         """Smallest sum of a feature's values in training."""
         return self.min_freq if self.min_freq > 0 else -np.inf
 
-    def _longest(self, k: int, seen: int, complete: bool) -> int | None:
+    def _longest(self, k: int, seen: int, steps: bool) -> int | None:
         """Longest segment of level k, None for no bound; seen: that of the longest in y, 0 if none is known.
 
-        complete: whether all segments of the level are known.
+        steps: whether there is nothing but single steps.
         """
         limit = self.max_length[k]
         if limit == AUTO:
             additive = not self.functions[k] and set(self.length_features[k]) <= {"length"}
-            limit = FREE if additive and not (complete and seen == 1) else None
+            limit = FREE if additive and not steps else None
         if limit is None and seen < 1:
             raise ValueError(f"y holds no segment of level {self.names[k]!r} whose two ends are known: give max_length")
         return seen if limit is None else limit if isinstance(limit, int) else None
@@ -161,7 +161,9 @@ class NestedSelection:
             raise ValueError(f"y holds no label of level {self.names[k]!r}: give them by topology, or leave it out")
         seen, alone = known.levels[k], Knowledge((known.levels[k],), known.offsets)
         before = 0 if old is None else old.max_length or 0
-        longest = self._longest(k, max(seen.longest, before), bool(alone.complete.all()))
+        free = old is not None and old.max_length is None
+        most = max(seen.longest, before)
+        longest = self._longest(k, most, most == 1 and not free and bool(alone.complete.all()))
         vocabulary = old.span_vocabulary.copy() if old is not None else Vocabulary()
         basis = length_basis(self.length_features[k], longest or 1)
         counts = seen.length_counts(len(labels), longest or max(seen.longest, 1))
@@ -183,6 +185,10 @@ class NestedSelection:
         model = NestedModel(levels, vocabulary, children=children, hidden=hidden)
         model.possible = [self._possible(k, model, seen) for k in range(len(levels))]
         return model
+
+    def after(self, old: NestedModel) -> NestedSelection:
+        """The same for a batch of data that follows others."""
+        return self
 
     def without_example(self, known: Knowledge, levels: list[Level]) -> list[int]:
         """Labels whose features are not those that occur: none."""

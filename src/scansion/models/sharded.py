@@ -95,9 +95,11 @@ class Shard:
 
 def problem(estimator: Estimator, X: Partitions, y: Any, sample_weight: Any) -> tuple[Any, Sharded]:
     """The model with its first weights, and the objective over the parts."""
-    from scansion.models.estimator import _sequence_weights
+    from scansion.models.estimator import _sequence_weights, refuse
 
-    _refuse(estimator)
+    if estimator.algorithm != "lbfgs":
+        raise ValueError(f"algorithm must be 'lbfgs' where data come in parts, got {estimator.algorithm!r}")
+    refuse(estimator, "data in parts")
     workers, n, selection = X.workers, len(X), estimator._selection()
     if n == 0:
         raise ValueError("X has no parts: there is nothing to learn from")
@@ -158,19 +160,6 @@ def problem(estimator: Estimator, X: Partitions, y: Any, sample_weight: Any) -> 
     shards = workers.apply(Shard, range(n), [plain] * n, [workers.share(model)] * n, inputs, knowledge, weights)
     total = workers.fetch(workers.apply(Shard.checked, shards))
     return model, Sharded(workers, shards, len(lengths), sum(total[1:], total[0]))
-
-
-def _refuse(estimator: Estimator) -> None:
-    """Raise if a parameter needs all of the data in one place."""
-    if estimator.algorithm != "lbfgs":
-        raise ValueError(f"algorithm must be 'lbfgs' where data come in parts, got {estimator.algorithm!r}")
-    for name in ("train_with_rules", "expectations", "init", "scores_of", "grow", "hidden"):
-        value = getattr(estimator, name, None)
-        if value is not None and value is not False:
-            raise ValueError(f"{name} does not go with data in parts: fit on one machine, or leave it out")
-    for name in ("c1", "c2"):
-        if isinstance(getattr(estimator, name), str):
-            raise ValueError(f"{name}={getattr(estimator, name)!r} does not go with data in parts: give a number")
 
 
 # ---- here ----------------------------------------------------------------------------------------------------------

@@ -72,9 +72,9 @@ def unseen_labels(known: Knowledge, n_labels: int) -> list[int]:
     return unseen
 
 
-def labels_to_come(known: Knowledge, n_labels: int) -> list[int]:
-    """Those of them that something unknown may turn out to be."""
-    return [] if known.complete.all() else unseen_labels(known, n_labels)
+def labels_to_come(known: Knowledge, n_labels: int, shown: int = 0) -> list[int]:
+    """Those of them that something unknown may turn out to be; the first `shown` had examples before."""
+    return [] if known.complete.all() else [y for y in unseen_labels(known, n_labels) if y >= shown]
 
 
 def paths(known: Knowledge) -> list[list[int]]:
@@ -108,15 +108,15 @@ def label_candidates(
         yield np.where(may, y, -1).astype(np.int32), ends
 
 
-def passed_patterns(known: Knowledge, order: int, n_labels: int) -> set[Pattern]:
+def passed_patterns(known: Knowledge, order: int, n_labels: int, shown: int = 0) -> set[Pattern]:
     """Label patterns of length 2 .. order + 1 that a configuration with one of the trajectories may pass through.
 
-    And the pairs of labels without an example with all others.
+    And the pairs of labels without an example with all others; `shown` as in `labels_to_come`.
     """
     merge = known.level.ends is None
     order = min(order, int(np.diff(known.offsets).max(initial=0)))  # no pattern is longer than a sequence
     found: set[Pattern] = set()
-    for y in labels_to_come(known, n_labels) if order else []:
+    for y in labels_to_come(known, n_labels, shown) if order else []:
         found |= {pair for other in range(n_labels) for pair in ((y, other), (other, y))}
     for _, trajectory in _rows(known):
         level: set[Pattern] = {(i,) for i in range(len(trajectory))}

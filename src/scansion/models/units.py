@@ -8,6 +8,7 @@ features the penalty stays, and the optimiser alone works with values of mean sq
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,9 +33,20 @@ class Units(NamedTuple):
 def numeric(data: Dataset) -> Bools:
     """(A,) attributes of tokens that have other values than 0 and 1."""
     found = np.zeros(len(data.vocabulary), np.bool_)
-    if data.values is not None:
-        found[data.ids[(data.values != 0.0) & (data.values != 1.0)]] = True
+    for ids, values in _pieces(data):
+        if values is not None:
+            found[ids[(values != 0.0) & (values != 1.0)]] = True
     return found
+
+
+_AT_ONCE = 1 << 20  # entries of a data set, which may be larger than memory
+
+
+def _pieces(data: Any) -> Iterator[tuple[Any, Floats | None]]:
+    """Numbers and values (None: all are 1) of the entries, some at a time."""
+    for first in range(0, len(data.ids), _AT_ONCE):
+        some = slice(first, first + _AT_ONCE)
+        yield data.ids[some], None if data.values is None else data.values[some]
 
 
 @dataclass
@@ -67,20 +79,23 @@ class Moments:
 
 def moments(model: Model, inputs: Inputs) -> Moments:
     """The moments of a model's attributes in encoded sequences."""
-    data, n = inputs.data, len(model.vocabulary)
-    values = np.ones(len(data.ids)) if data.values is None else data.values
     spans = {}
     for k, (level, found) in enumerate(zip(model.levels, inputs.spans, strict=True)):
         if found is not None:
-            rows = len(level.span_vocabulary)
-            spans[k] = _sums(found.ids, None, rows), _sums(found.ids, found.values**2, rows)
-    counts, sums, squares = (_sums(data.ids, what, n) for what in (None, values, values**2))
-    return Moments(data.n_tokens, counts, sums, squares, spans, inputs.columns)
+            count, _, square = _sums(found, len(level.span_vocabulary))
+            spans[k] = count, square
+    return Moments(inputs.data.n_tokens, *_sums(inputs.data, len(model.vocabulary)), spans, inputs.columns)
 
 
-def _sums(ids: Any, values: Any, n: int) -> Floats:
-    """(n,) summed values of each number; None: how often it comes."""
-    return np.bincount(ids, values, n).astype(np.float64)
+def _sums(entries: Any, n: int) -> tuple[Floats, Floats, Floats]:
+    """(n,) how often each number comes, the sums of its values and of their squares."""
+    total = np.zeros((3, n))
+    for ids, values in _pieces(entries):
+        counts = np.bincount(ids, None, n)
+        total[0] += counts
+        total[1] += counts if values is None else np.bincount(ids, values, n)
+        total[2] += counts if values is None else np.bincount(ids, values**2, n)
+    return total[0], total[1], total[2]
 
 
 def units(model: Model, seen: Moments) -> Units:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scansion.rules.compile import RuleSet
     from scansion.rules.expressions import Rule
 
-__all__ = ["Block", "Feature", "Level", "Mark", "Model", "carry_over", "find", "row_offsets"]
+__all__ = ["Block", "Feature", "Level", "Mark", "Model", "carried", "carry_over", "find", "row_offsets"]
 
 Numbers = npt.NDArray[np.int32]
 Ranked = list[tuple[str, str, float]]  # part, name, weight
@@ -301,6 +301,12 @@ def carry_over(old: Model, new: Model) -> None:
 
     The new model has the old one's levels and numbers its attributes as the old one did; it may have more.
     """
+    new.weights = carried(old.weights, old, new, new.weights)
+
+
+def carried(values: Floats, old: Model, new: Model, others: Floats) -> Floats:
+    """(W,) numbers of the old model's features where the new one has them, `others` (W,) elsewhere; as `carry_over`."""
+    result = others.copy()
     places = {block.key: (block, where) for block, where in new.parts()}
     for block, where in old.parts():
         if block.key not in places or not len(block):
@@ -313,7 +319,8 @@ def carry_over(old: Model, new: Model) -> None:
         width = new.n_columns(other)
         place, there = find(other.row * width + other.columns, row * width + column)
         there &= (row >= 0) & (column >= 0)
-        new.weights[target.start + place[there]] = old.weights[where][there]
+        result[target.start + place[there]] = values[where][there]
+    return result
 
 
 def _numbers(old: Sequence[Any], new: Sequence[Any]) -> Ints:

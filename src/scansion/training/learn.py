@@ -42,7 +42,17 @@ from scansion.training.progress import Progress
 if TYPE_CHECKING:
     from scansion.models.parameters import CheckedSettings
 
-__all__ = ["ALGORITHMS", "Development", "Learnt", "learn", "log_objective", "margin_objective"]
+__all__ = [
+    "ALGORITHMS",
+    "Descent",
+    "Development",
+    "Learnt",
+    "check_range",
+    "learn",
+    "log_objective",
+    "margin_objective",
+    "mistake_driven",
+]
 
 
 @dataclass
@@ -159,15 +169,20 @@ def learn(
     """Run an algorithm from w0; coordinates (None: the weights themselves) are those in which lbfgs works."""
     job = _Job(objective, w0, settings, penalty, coordinates, development, progress)
     learnt = development.choose(_ALGORITHMS[settings.algorithm](job))
-    large = ~(np.abs(learnt.weights) <= checks.MOST_WEIGHT)
-    if large.any() or (learnt.log and not math.isfinite(learnt.loss)):
-        at = int(np.argmax(large))
-        what = f"weight {at} is {learnt.weights[at]}" if large.any() else f"the loss is {learnt.loss}"
-        raise ValueError(
-            f"training with algorithm={settings.algorithm!r} went out of range: {what} after {len(learnt.log)} "
-            "iterations. Attribute values, sample weights or learning rates are too large: scale them down"
-        )
+    check_range(learnt.weights, learnt.loss if learnt.log else 0.0, settings.algorithm, len(learnt.log))
     return learnt
+
+
+def check_range(weights: Floats, loss: float, algorithm: str, iterations: int) -> None:
+    """Raise if training went where numbers end."""
+    large = ~(np.abs(weights) <= checks.MOST_WEIGHT)
+    if large.any() or not math.isfinite(loss):
+        at = int(np.argmax(large))
+        what = f"weight {at} is {weights[at]}" if large.any() else f"the loss is {loss}"
+        raise ValueError(
+            f"training with algorithm={algorithm!r} went out of range: {what} after {iterations} iterations. Attribute "
+            "values, sample weights or learning rates are too large: scale them down"
+        )
 
 
 def _lbfgs(job: _Job) -> Learnt:
@@ -227,21 +242,33 @@ def _warn_early(result: OptimizeResult, settings: CheckedSettings) -> None:
 _PIECES = 20  # of a pass, after each of which weights get the penalty of their own
 
 
-class _Descent:
-    """Stochastic (sub)gradients: step t has the rate 1 / (strength (t0 + t)), eta at first."""
+class Descent:
+    """Stochastic (sub)gradients: step t has the rate 1 / (strength (t0 + t)), eta at first.
 
-    def __init__(self, job: _Job) -> None:
-        settings = job.settings
-        self.objective, self.settings, self.w0 = job.objective, settings, job.w0
-        self.examples = job.objective.examples
+    n: of how many examples there are in all the penalty is.
+    """
+
+    def __init__(
+        self,
+        objective: Objective,
+        settings: CheckedSettings,
+        penalty: Penalty,
+        w0: Floats,
+        n: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.objective, self.settings, self.w0, self.n, self.rng = objective, settings, w0, max(1, n), rng
+        self.examples = objective.examples
         self.kind = _core.Algorithm.margin if settings.algorithm == "mm" else _core.Algorithm.likelihood
-        self.rng = np.random.default_rng(settings.random_state)
-        c2 = job.penalty.squares(len(job.w0))
+        c2 = penalty.squares(len(w0))
         self.c2 = c2
         # one strength sets the rates and shrinks all weights on the way; `run` mends that where weights differ in it
-        self.strength = 2.0 * float(np.mean(c2)) / max(1, len(self.examples))
-        n = 2.0 / max(1, len(self.examples))
-        self.more = n * c2 - self.strength if isinstance(c2, np.ndarray) and np.ptp(c2) > 0.0 else None
+        self.strength = 2.0 * float(np.mean(c2)) / self.n
+        self.more = 2.0 / self.n * c2 - self.strength if isinstance(c2, np.ndarray) and np.ptp(c2) > 0.0 else None
+
+    def order(self) -> Any:
+        """The examples as the next pass takes them."""
+        return self.rng.permutation(self.examples)
 
     def start(self, eta: float) -> _core.Online:
         """The algorithm before its first step."""
@@ -277,7 +304,7 @@ class _Descent:
         def loss_of(eta: float) -> float:
             w = self.w0.copy()
             loss = self.run(self.start(eta), sample, w, np.empty(0))
-            loss += self.cost(w) * len(sample) / max(1, len(self.examples))
+            loss += self.cost(w) * len(sample) / self.n
             return float(loss) if np.isfinite(loss) else np.inf
 
         eta = settings.calibration_eta
@@ -303,7 +330,8 @@ class _Descent:
 def _sgd(job: _Job) -> Learnt:
     settings, log = job.settings, job.log
     averaged = settings.algorithm == "asgd"
-    descent = _Descent(job)
+    rng, n = np.random.default_rng(settings.random_state), len(job.objective.examples)
+    descent = Descent(job.objective, settings, job.penalty, job.w0, n, rng)
     begun = time.perf_counter()
     eta = descent.calibrated()
     online = descent.start(eta)
@@ -314,7 +342,7 @@ def _sgd(job: _Job) -> Learnt:
     try:
         for iteration in range(1, passes + 1):
             online.average = averaged and iteration > 1
-            loss = descent.run(online, descent.rng.permutation(descent.examples), w, total)
+            loss = descent.run(online, descent.order(), w, total)
             current = total / online.steps if online.steps else w.copy()
             loss += descent.cost(current)
             if averaged or loss < best_loss:
@@ -343,15 +371,21 @@ _MISTAKES = {
 }
 
 
-def _mistakes(job: _Job) -> Learnt:
-    settings = job.settings
-    adaptive = settings.algorithm == "arow"
+def mistake_driven(settings: CheckedSettings) -> _core.Online:
+    """ap, pa or arow before its first step."""
     online = _core.Online(_MISTAKES[settings.algorithm])
     online.average = settings.algorithm == "ap" or (settings.algorithm == "pa" and settings.averaging)
     online.gamma = settings.gamma
     online.pa_type = int(settings.pa_type)
     online.aggressiveness = settings.c
     online.error_sensitive = settings.error_sensitive
+    return online
+
+
+def _mistakes(job: _Job) -> Learnt:
+    settings = job.settings
+    adaptive = settings.algorithm == "arow"
+    online = mistake_driven(settings)
     rng = np.random.default_rng(settings.random_state)
     examples = job.objective.examples
     # total: what is averaged, or the variances of arow
