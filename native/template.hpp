@@ -38,10 +38,10 @@ class Regex {
   };
 
   std::vector<Item> items;
-  bool at_start = false, at_end = false;
+  bool at_start = false, at_end = false, lazy = false;
 
-  // The leftmost match, as long as a greedy search makes it; false if there is none. O(characters x items).
-  // can: working memory.
+  // The leftmost match; false if there is none. '?' takes a character if it can, '*' as many as it can or, if lazy, as
+  // few. O(characters x items). can: working memory.
   bool search(const std::vector<uint32_t>& text, const Characters& characters, std::vector<uint8_t>& can, size_t& from,
               size_t& to) const {
     const size_t n = text.size(), m = items.size();
@@ -60,7 +60,8 @@ class Regex {
       to = from;
       for (size_t k = 0; k < m;) {
         const size_t after = items[k].repeat == '*' ? k : k + 1;
-        if (to < n && cell(after, to + 1) && fits(items[k], text[to], characters)) {
+        const bool enough = lazy && after == k && cell(k + 1, to);
+        if (!enough && to < n && cell(after, to + 1) && fits(items[k], text[to], characters)) {
           ++to;
           k = after;
         } else {
@@ -103,8 +104,10 @@ struct TemplateLine {
 struct Template {
   std::vector<CellFunction> functions;
   std::vector<TemplateLine> lines;
-  std::string border;  // what stands for cells outside the sequence, before "-1", "+1", ...
-  int64_t reach = 0;   // the largest |row|
+  std::string border;    // what stands for cells outside the sequence, before "-1", "+1", ...
+  int64_t numbered = 0;  // of these have a number, the others "#"
+  int64_t reach = 0;     // the largest |row|
+  bool ascii = false;    // classes and lower case know no other letters
 };
 
 // The code points of well-formed UTF-8.
@@ -218,7 +221,7 @@ class Expander {
     }
     for (int64_t k = 1; k <= rules_.reach; ++k)
       for (const char* sign : {"-", "+"}) {
-        const std::string text = rules_.border + sign + std::to_string(k);
+        const std::string text = rules_.border + sign + (k <= rules_.numbered ? std::to_string(k) : "#");
         (*sign == '-' ? values.before : values.behind)
             .push_back(values.names.intern(plain ? text : write(function, text)));
       }

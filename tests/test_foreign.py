@@ -187,6 +187,25 @@ def test_wapiti() -> None:
             assert math.isclose(float(value), found[label], abs_tol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["crfpp-text.model", "wapiti.model"])
+def test_lines_that_are_there_twice_count_twice(name: str, tmp_path: Path) -> None:
+    content = (FOLDER / name).read_bytes()
+    lines = (b"1:b,\n", b"12:u00:%x[-1,0],\n") if name.startswith("wapiti") else (b"B\nB01:%", b"U00:%x[-1,0]\n")
+    scores = []
+    for times in range(3):
+        made = content.replace(b"#rdr#6", b"#rdr#%d" % (4 + 2 * times))
+        for line in lines:
+            first, after = line[: line.index(b"\n") + 1], line[line.index(b"\n") + 1 :]
+            made = made.replace(line, first * times + after, 1)
+        path = tmp_path / "model"
+        path.write_bytes(made)
+        crf = sc.load(path)
+        data, labels = columns(crf)
+        scores.append(crf.lattices(data).score([[crf.classes_.index(y) for y in row] for row in labels]))
+    assert np.abs(scores[1] - scores[0]).min() > 1e-3
+    np.testing.assert_allclose(scores[2] - scores[1], scores[1] - scores[0], rtol=1e-9)
+
+
 def test_encoding() -> None:
     crf = sc.load(FOLDER / "crfpp-euc-jp.model", encoding="euc-jp")
     assert any("犬" in name for name in crf.attributes_)

@@ -103,6 +103,29 @@ def test_wapiti_expressions(line, word, expected):
         assert found == [f"U:{expected}"]
 
 
+@pytest.mark.parametrize(
+    ("line", "word", "expected"),  # as Wapiti 1.5.0 wrote them into a model
+    [
+        ('%m[0,0,"^.*-"]', "a-b-c", "a-"),
+        ('%m[0,0,"\\d\\d*"]', "ab123cd4", "1"),
+        ('%m[0,0,"\\d*$"]', "ab123", "123"),
+        ('%m[0,0,"\\D*"]', "ab123", ""),
+        ('%m[0,0,"^\\u?\\u?"]', "USA", "US"),
+        ('%t[0,0,"^\\u"]', "Éa", "false"),
+        ('%t[0,0,"^\\A"]', "Éa", "true"),
+        ("%X[0,0]", "ÉA", "Éa"),
+        ("%x[-4,0]%x[-5,0]%x[-6,0]", "a", "_x-4_x-#_x-#"),
+        ("%x[4,0]%x[5,0]%x[@7,0]", "a", "_x+4_x+#_x+#"),
+    ],
+)
+def test_wapiti_to_the_letter(line, word, expected):
+    for found in (
+        expand(f"u:{line}", [[[word]]], "wapiti-exact")[0][0],
+        reference.expand(f"u:{line}", [[word]], True, True)[0],
+    ):
+        assert found == [f"u:{expected}"]
+
+
 def test_expressions_take_linear_time():
     # by trying everything, this would take the fifth power of the length
     assert expand('U:%t[0,0,"a*a*a*a*a*b$"]', [[["a" * 20_000]]]) == [[["U:false"]]]
@@ -199,7 +222,7 @@ expression = st.lists(
 @st.composite
 def markers(draw):
     letter = draw(st.sampled_from("xXtTmM"))
-    row = draw(st.integers(-3, 3).map(str) | st.sampled_from(["@1", "@-1", "@2", "@-3", "+1"]))
+    row = draw(st.integers(-7, 7).map(str) | st.sampled_from(["@1", "@-1", "@2", "@-3", "+1"]))
     column = draw(st.integers(0, 1))
     if letter in "xX":
         return f"%{letter}[{row},{column}]"
@@ -216,22 +239,24 @@ lines = st.tuples(
 @given(
     st.lists(lines, min_size=1, max_size=4),
     st.lists(st.lists(st.tuples(words, words).map(list), max_size=4), min_size=1, max_size=3),
+    st.booleans(),
 )
-def test_expansion_is_the_references(template_lines, sequences):
+def test_expansion_is_the_references(template_lines, sequences, exact):
     text = "\n".join(["U", *template_lines])
-    expected = [[sorted(token) for token in reference.expand(text, rows, True)] for rows in sequences]
+    expected = [[sorted(token) for token in reference.expand(text, rows, True, exact)] for rows in sequences]
     width = 2
-    template = Template(text, "wapiti")
+    template = Template(text, "wapiti-exact" if exact else "wapiti")
     rows = _core.Columns.from_rows(sequences, width)
     vocabulary = Vocabulary()
     data = Dataset._trusted(*rows.expand(template.native, [0, 1], vocabulary, False), vocabulary)
     assert [[sorted(name for name, _ in token) for token in one.items()] for one in data] == expected
 
 
-@given(st.sampled_from(["", "^"]), expression, st.sampled_from(["", "$"]), words)
-def test_search_is_pythons(start, body, end, text):
-    found = reference.search(start + body + end, text)
-    native = expand(f'U:%m[0,0,"{start + body + end}"]/%t[0,0,"{start + body + end}"]', [[[text]]], "wapiti")
+@given(st.sampled_from(["", "^"]), expression, st.sampled_from(["", "$"]), words, st.booleans())
+def test_search_is_pythons(start, body, end, text, exact):
+    found = reference.search(start + body + end, text, exact)
+    dialect = "wapiti-exact" if exact else "wapiti"
+    native = expand(f'U:%m[0,0,"{start + body + end}"]/%t[0,0,"{start + body + end}"]', [[[text]]], dialect)
     assert native == [[[f"U:{found or ''}/{'false' if found is None else 'true'}"]]]
 
 

@@ -22,6 +22,8 @@ uint8_t classes_of(uint32_t c) {
 }
 uint32_t lower_of(uint32_t c) { return static_cast<uint32_t>(Py_UNICODE_TOLOWER(c)); }
 constexpr Characters kCharacters = {classes_of, lower_of};
+constexpr Characters kAscii = {[](uint32_t c) { return c < 128 ? classes_of(c) : uint8_t{0}; },
+                               [](uint32_t c) { return c < 128 ? lower_of(c) : c; }};
 
 using ItemTuple = std::tuple<int, bool, int, uint32_t, std::string>;  // kind, negated, classes, character, repeat
 using RegexTuple = std::tuple<std::vector<ItemTuple>, bool, bool>;    // items, ^, $
@@ -30,9 +32,11 @@ using MarkerTuple = std::tuple<std::string, bool, int64_t, int32_t>;  // before,
 using LineTuple = std::tuple<std::vector<MarkerTuple>, std::string>;  // markers, after
 
 Template make_template(const std::vector<FunctionTuple>& functions, const std::vector<LineTuple>& lines,
-                       const std::string& border) {
+                       const std::string& border, int64_t numbered, bool exact) {
   Template out;
   out.border = border;
+  out.numbered = numbered;
+  out.ascii = exact;
   for (const auto& [kind, lower, column, regex] : functions) {
     CellFunction function;
     function.kind = static_cast<CellFunction::Kind>(kind);
@@ -43,6 +47,7 @@ Template make_template(const std::vector<FunctionTuple>& functions, const std::v
                                       character, repeat.empty() ? '\0' : repeat[0]});
     function.regex.at_start = std::get<1>(regex);
     function.regex.at_end = std::get<2>(regex);
+    function.regex.lazy = exact;
     out.functions.push_back(std::move(function));
   }
   for (const auto& [markers, after] : lines) {
@@ -96,7 +101,7 @@ Columns from_rows(const std::vector<std::vector<std::vector<std::string>>>& sequ
 nb::tuple expand(const Columns& columns, const Template& rules, const std::vector<int64_t>& column_of,
                  Vocabulary& vocabulary, bool frozen) {
   Encoder encoder(vocabulary, frozen);
-  Expander(rules, columns, column_of, kCharacters).run(encoder);
+  Expander(rules, columns, column_of, rules.ascii ? kAscii : kCharacters).run(encoder);
   return dataset_arrays(encoder);
 }
 
@@ -115,8 +120,9 @@ void bind_template(nb::module_& m) {
       .def(
           "__init__",
           [](Template* self, const std::vector<FunctionTuple>& functions, const std::vector<LineTuple>& lines,
-             const std::string& border) { new (self) Template(make_template(functions, lines, border)); },
-          nb::arg("functions"), nb::arg("lines"), nb::arg("border"));
+             const std::string& border, int64_t numbered,
+             bool exact) { new (self) Template(make_template(functions, lines, border, numbered, exact)); },
+          nb::arg("functions"), nb::arg("lines"), nb::arg("border"), nb::arg("numbered"), nb::arg("exact"));
 
   nb::class_<Columns>(m, "Columns", "Tokens as rows of cells, in sequences.")
       .def_static("parse", &parse, nb::arg("block"), nb::arg("separator"), nb::arg("comment"), nb::arg("expected"),

@@ -15,10 +15,12 @@ marker                 is replaced by
 
 Expressions: ``.`` any character, ``\d`` digit, ``\a`` letter, ``\w`` either, ``\l`` lower case, ``\u`` upper case,
 ``\p`` punctuation, ``\s`` space, in upper case the complement; ``\`` before another character takes it literally; ``*``
-and ``?`` repeat the character before; ``^`` at the beginning and ``$`` at the end are anchors. Rows outside the
-sequence give ``_B-1``, ``_B+1``, ... (CRF++) or ``_x-1``, ``_x+1``, ... (Wapiti).
+and ``?`` repeat the character before, as often as they can; ``^`` at the beginning and ``$`` at the end are anchors.
+Rows outside the sequence give ``_B-1``, ``_B+1``, ... (CRF++) or ``_x-1``, ..., ``_x-4``, and ``_x-#`` for all that
+are further away (Wapiti).
 
-It departs from Wapiti in this: characters are Unicode's, not bytes; ``\s`` is a class.
+It departs from Wapiti in this: classes and lower case know all letters of Unicode, there those of ASCII, and ``*``
+repeats as often as it can, there as rarely. The dialect ``wapiti-exact`` does as Wapiti does; models of Wapiti have it.
 """
 
 from __future__ import annotations
@@ -29,13 +31,15 @@ from typing import Any
 
 __all__ = ["BUILT_IN", "DIALECTS", "Template"]
 
-DIALECTS = ("crf++", "wapiti")
+_MAX_ROW = 1000
 
-_BORDER = {"crf++": "_B", "wapiti": "_x"}
+DIALECTS = ("crf++", "wapiti", "wapiti-exact")
+
+# of each dialect: what stands outside the sequence, and how many of these have a number
+_BORDER = {"crf++": ("_B", _MAX_ROW), "wapiti": ("_x", 4), "wapiti-exact": ("_x", 4)}
 _MARKER = re.compile(r'%([xXtTmM])\[\s*(@?)\s*([+-]?\d+)\s*,\s*(\d+)\s*(?:,\s*"((?:[^"\\]|\\.)*)"\s*)?\]')
 _START = re.compile(r"%[xXtTmM]\[")
 _ONLY_WAPITI = re.compile(r"^\s*[*ub]|%[XtTmM]\[|%x\[\s*@", re.MULTILINE)
-_MAX_ROW = 1000
 _MAX_COLUMN = 10_000
 _MAX_ITEMS = 1000
 
@@ -57,7 +61,7 @@ class Template:
     ----------
     text : str
         The lines of a template file.
-    dialect : {"crf++", "wapiti"}, optional
+    dialect : {"crf++", "wapiti", "wapiti-exact"}, optional
         Whose border strings and comments to use; None: Wapiti's if the text has something that only Wapiti knows.
     name : str
         What errors call it: ``name:line: message``.
@@ -83,11 +87,12 @@ class Template:
         self.text = text
         self.name = name
         self.dialect = dialect or ("wapiti" if _ONLY_WAPITI.search(_without_comments(text)) else "crf++")
+        self._wapiti = self.dialect != "crf++"
         self.columns = 0
         self._functions: dict[tuple[int, bool, int, str | None], int] = {}  # of a cell: kind, lower, column, expression
         self._lines: list[_Line] = []
         for number, raw in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-            line = raw.split("#", 1)[0] if self.dialect == "wapiti" else "" if raw.startswith("#") else raw
+            line = raw.split("#", 1)[0] if self._wapiti else "" if raw.startswith("#") else raw
             if line.strip():
                 self._add(line.strip(), number)
         if not self._lines:
@@ -100,9 +105,9 @@ class Template:
         return ValueError(f"{self.name}:{number}: {message}")
 
     def _add(self, line: str, number: int) -> None:
-        kind = line[0].upper() if self.dialect == "wapiti" else line[0]
-        if kind not in ("U", "B") and not (kind == "*" and self.dialect == "wapiti"):
-            wanted = "U, B or *" if self.dialect == "wapiti" else "U or B"
+        kind = line[0].upper() if self._wapiti else line[0]
+        if kind not in ("U", "B") and not (kind == "*" and self._wapiti):
+            wanted = "U, B or *" if self._wapiti else "U or B"
             raise self._fail(number, f"a line must begin with {wanted}, got {line[:40]!r}")
         if "\x00" in line:
             raise self._fail(number, "the line holds a NUL character")
@@ -165,7 +170,7 @@ class Template:
 
         functions = [(*f[:3], _NO_REGEX if f[3] is None else _compile(f[3])) for f in self._functions]
         programs = [program for _, program in self._lines if program is not None]
-        return _core.Template(functions, programs, _BORDER[self.dialect])
+        return _core.Template(functions, programs, *_BORDER[self.dialect], self.dialect == "wapiti-exact")
 
 
 def _without_comments(text: str) -> str:

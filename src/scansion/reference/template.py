@@ -24,8 +24,11 @@ _TESTS = {
 }
 
 
-def search(expression: str, text: str) -> str | None:
-    """What an expression matches in a text, leftmost and greedy; None if it does not match."""
+def search(expression: str, text: str, exact: bool = False) -> str | None:
+    """What an expression matches in a text, leftmost and greedy; None if it does not match.
+
+    exact: as Wapiti does; stars are lazy, and classes hold characters of ASCII alone.
+    """
     body, start, end = expression, "", ""
     if body.startswith("^"):
         body, start = body[1:], r"\A"
@@ -38,21 +41,21 @@ def search(expression: str, text: str) -> str | None:
             part = "."
         elif item[0] == "\\" and letter in _TESTS:
             # the class as a set of the text's own characters
-            chosen = {c for c in text if _TESTS[letter](c) != item[1].isupper()}
+            chosen = {c for c in text if (_TESTS[letter](c) and (c.isascii() or not exact)) != item[1].isupper()}
             part = "[" + "".join(map(re.escape, sorted(chosen))) + "]" if chosen else "(?!)"
         else:
             part = re.escape(item[-1])
-        parts.append(f"(?:{part}){repeat}")
+        parts.append(f"(?:{part}){repeat}" + ("?" if exact and repeat == "*" else ""))
     found = re.search(start + "".join(parts) + end, text, re.DOTALL)
     return None if found is None else found[0]
 
 
-def _lower(text: str) -> str:
+def _lower(text: str, exact: bool) -> str:
     # one character for one: the only one whose lower case is two is U+0130, of which the first is taken
-    return "".join(c.lower()[0] for c in text)
+    return "".join(c.lower()[0] if c.isascii() or not exact else c for c in text)
 
 
-def expand(text: str, rows: Sequence[Sequence[str]], wapiti: bool = False) -> list[list[str]]:
+def expand(text: str, rows: Sequence[Sequence[str]], wapiti: bool = False, exact: bool = False) -> list[list[str]]:
     """Attributes of each row of one sequence, in the order of the template's lines.
 
     Parameters
@@ -63,6 +66,8 @@ def expand(text: str, rows: Sequence[Sequence[str]], wapiti: bool = False) -> li
         The cells of each token.
     wapiti : bool
         Wapiti's comments and border strings in place of CRF++'s.
+    exact : bool
+        Wapiti's repetitions and letters too.
     """
     border = "_x" if wapiti else "_B"
     lines = []
@@ -76,6 +81,9 @@ def expand(text: str, rows: Sequence[Sequence[str]], wapiti: bool = False) -> li
         if line:
             lines.append(line)
 
+    def number(k: int) -> str:
+        return "#" if wapiti and k > 4 else str(k)
+
     def attributes(t: int) -> list[str]:
         def cell(marker: re.Match[str]) -> str:
             command, absolute, row, column, expression = marker.groups()
@@ -83,16 +91,16 @@ def expand(text: str, rows: Sequence[Sequence[str]], wapiti: bool = False) -> li
             if absolute:
                 at = int(row) - 1 if int(row) > 0 else len(rows) + int(row)
             if at < 0:
-                value = f"{border}-{-at}"
+                value = f"{border}-{number(-at)}"
             elif at >= len(rows):
-                value = f"{border}+{at - len(rows) + 1}"
+                value = f"{border}+{number(at - len(rows) + 1)}"
             else:
                 value = rows[at][int(column)]
             if command in "tT":
-                return "true" if search(expression, value) is not None else "false"
+                return "true" if search(expression, value, exact) is not None else "false"
             if command in "mM":
-                value = search(expression, value) or ""
-            return _lower(value) if command.isupper() else value
+                value = search(expression, value, exact) or ""
+            return _lower(value, exact) if command.isupper() else value
 
         return [_MARKER.sub(cell, line) for line in lines]
 

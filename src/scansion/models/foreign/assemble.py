@@ -26,7 +26,10 @@ __all__ = ["bounded", "decoded", "estimator", "first_order", "ragged", "strings"
 Bytes = npt.NDArray[np.uint8]
 
 _NAMES_AT_ONCE = 1 << 16
-_REMEDY = ": tell its encoding, as in load(path, encoding='euc-jp') or --encoding euc-jp"
+_REMEDY = (
+    ": tell its encoding, as in load(path, encoding='euc-jp') or --encoding euc-jp (of Wapiti, latin-1 where patterns "
+    "such as '^.?' cut characters of several bytes)"
+)
 
 
 def estimator(model: FlatModel, tool: str, reading: Reading | None = None, **parameters: Any) -> CRF:
@@ -141,12 +144,14 @@ def templated(
     # lines without a marker are always on: those of pairs are no attributes at all
     plain = [line for line in map(str.strip, lines) if line[:1] in ("B", "b", "*") and "%" not in line]
     always = paired & np.isin(row, [keys.index(line) for line in plain if line in keys])
+    repeats = np.bincount([keys.index(line) for line in plain if line in keys], minlength=len(keys))
     stars = [line for line in plain if line[0] == "*" and line in keys]
     if stars:
         keys = Vocabulary(["U" + name[1:] if name in stars else name for name in keys.names()])
     states = row[~paired], place[~paired], weight[~paired]
     code, place_of = np.unique(place[always], return_inverse=True)
-    total: Floats = np.bincount(place_of, weight[always], len(code)).astype(np.float64)
+    counted = weight[always] * repeats[row[always]]  # a line that is there twice counts twice, as attributes do
+    total: Floats = np.bincount(place_of, counted, len(code)).astype(np.float64)
     some = paired & ~always
     tied = row[some], place[some] // n, place[some] % n, weight[some]
     model = first_order(labels, keys, states, (code // n, code % n, total), tied)

@@ -62,9 +62,9 @@ def read(data: bytes, encoding: str | None = None) -> CRF:
         raise ValueError("it is a maximum entropy Markov model, not a CRF")
     patterns = cursor.strings(int(cursor.match(_READER, "the patterns")[1]), "the patterns")
     labels = cursor.strings(int(cursor.match(_STRINGS, "the labels")[1]), "the labels")
-    names = cursor.strings(int(cursor.match(_STRINGS, "the observations")[1]), "the observations")
-    cuts = np.concatenate([[0], np.cumsum([len(name) for name in names])]).astype(np.int64)
-    text = np.frombuffer(b"".join(names), np.uint8)
+    observations = cursor.strings(int(cursor.match(_STRINGS, "the observations")[1]), "the observations")
+    cuts = np.concatenate([[0], np.cumsum([len(observation) for observation in observations])]).astype(np.int64)
+    text = np.frombuffer(b"".join(observations), np.uint8)
     if (np.diff(cuts) == 0).any():
         raise ValueError("an observation has no name")
     first = text[cuts[:-1]]
@@ -75,8 +75,8 @@ def read(data: bytes, encoding: str | None = None) -> CRF:
     starts = np.concatenate([[0], np.cumsum(single * n + double * (n * n))]).astype(np.int64)
     weights = _weights(cursor, int(active), int(starts[-1]))
     firsts = np.where(single, starts[:-1], -1), np.where(double, starts[:-1] + single * n, -1)
-    keys = decoded(text, cuts, encoding)
-    return templated("Wapiti", "wapiti", strings(patterns, encoding), strings(labels, encoding), keys, firsts, weights)
+    template, names = strings(patterns, encoding), strings(labels, encoding)
+    return templated("Wapiti", "wapiti-exact", template, names, decoded(text, cuts, encoding), firsts, weights)
 
 
 def _weights(cursor: _Cursor, count: int, size: int) -> tuple[Ints, Floats]:
