@@ -3,6 +3,8 @@
     python benchmarks/compressed.py             # the case of the paper's size: 30 labels, 200 positions, 400 sequences
     python benchmarks/compressed.py --quick
 
+Then one evaluation of loss and gradient where nothing but a trajectory is known of a sequence, by its places.
+
 One thread. Every time is processor time, the best of several calls ("best", the search, of one). The lattices are
 those of noisy sequences of ten places.
 """
@@ -60,6 +62,18 @@ def row(sequences: int, length: int, labels: int, longest: int, repeats: int, bu
     )
 
 
+def learning(name: str, estimator: Any, length: int, places: int, repeats: int) -> None:
+    rng = np.random.default_rng(0)
+    x = [{f"a{k}": 1.0} for k in rng.integers(30, size=length)]
+    labels = [f"L{k}" for k in np.cumsum(rng.integers(1, 20, size=places)) % 20]
+    model, objective = estimator.problem([x], [sc.Trajectory(labels)])
+    w = 0.1 * rng.normal(size=model.n_weights)
+    log_z, gradient = np.empty(1), np.empty_like(w)
+    known, _ = clock(lambda: objective.native.log_partitions(w, True, log_z, 1), repeats)
+    both, _ = clock(lambda: objective.log_loss(w, gradient, 1), repeats)
+    print(f"| {name} | {length} | {places} | {1e3 * known:.1f} | {1e3 * both:.1f} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer sequences and repeats")
@@ -77,6 +91,12 @@ def main() -> None:
         row(some, 200, labels, 20, repeats, given.budget)
     for longest in (10, 40, 80):
         row(some, 200, 30, longest, repeats, given.budget)
+    print("\n| model, 20 labels | T | places | log P(trajectory) | loss and gradient |")
+    print("| --- | --- | --- | --- | --- |")
+    models = {"chain": sc.CRF(), "chain of order 3": sc.CRF(order=3), "segments up to 10": sc.SemiCRF(max_length=10)}
+    for name, estimator in models.items():
+        for places in (100, 200) if given.quick else (100, 200, 400, 1000):
+            learning(name, estimator, 2 * places, places, repeats)
 
 
 if __name__ == "__main__":

@@ -94,7 +94,8 @@ class FlatProblem {
   PlaceScores places(FlatScores& scores, int64_t b) const {
     const int64_t first = target.trajectory_offsets[b], count = target.trajectory_offsets[b + 1] - first;
     const int32_t* trajectory = target.trajectories + first;
-    if (!model.dense && !nets_[b]) nets_[b] = std::make_unique<PlaceNet>(model, trajectory, count, target.merge);
+    if (!model.dense && !nets_[b])
+      nets_[b] = std::make_unique<PlaceNet>(*model.automaton, model.extent, trajectory, count, target.merge);
     return PlaceScores(scores, trajectory, count, model.dense ? nullptr : nets_[b].get());
   }
 

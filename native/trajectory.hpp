@@ -1,6 +1,6 @@
 // Learning from trajectories: what a sequence's labels go through is known, and not where (docs/notation.md, section 4). The
-// numerator is log Z of the lattice over places (places.hpp), whose expectations go back to the labels they stand for;
-// all recursions are those of chain.hpp and segment.hpp.
+// numerator is log Z of all configurations that go through its places, whose expectations go back to the labels they
+// stand for.
 #pragma once
 
 #include <memory>
@@ -8,53 +8,15 @@
 
 #include "flat_model.hpp"
 #include "lexicon.hpp"
-#include "places.hpp"
+#include "place_net.hpp"
 
 namespace scansion {
-
-// The automaton of one sequence's places, for models that the segment kernel serves. It depends on the features only.
-class PlaceNet {
- public:
-  PlaceNet(const FlatModelView& m, const int32_t* trajectory, int64_t places, bool merge) {
-    const PatternAutomaton& labels = *m.automaton;
-    std::vector<int32_t> symbols;
-    std::vector<int64_t> offsets = {0};
-    for (int64_t z = 0; z < labels.patterns(); ++z) {
-      const std::vector<int32_t> one = labels.pattern_symbols(z);
-      symbols.insert(symbols.end(), one.begin(), one.end());
-      offsets.push_back(static_cast<int64_t>(symbols.size()));
-    }
-    const PlacePatterns found = place_patterns(symbols.data(), offsets.data(), labels.patterns(), trajectory,
-                                               static_cast<int32_t>(places), merge);
-    std::vector<uint8_t> extent;
-    for (const int32_t z : found.column) {
-      extent.push_back(z >= 0 && m.extent[z]);
-      columns_ += z >= 0 && z < m.columns;
-    }
-    automaton_ = std::make_unique<PatternAutomaton>(places, found.symbols.data(), found.offsets.data(), found.size());
-    column_ = found.column;
-    topology_ = std::make_unique<Topology>(*automaton_, extent.data());
-  }
-
-  const TopologyView& topology() const { return topology_->view(); }
-  int64_t patterns() const { return static_cast<int64_t>(column_.size()); }
-  int64_t columns() const { return columns_; }            // patterns with a column in the arrays of extent scores
-  int32_t column(int64_t z) const { return column_[z]; }  // the label pattern, or -1: forbidden
-
- private:
-  std::vector<int32_t> column_;
-  int64_t columns_ = 0;
-  std::unique_ptr<PatternAutomaton> automaton_;
-  std::unique_ptr<Topology> topology_;
-};
 
 // The scores of one sequence on the places of a trajectory, out of those that `s` holds.
 class PlaceScores {
  public:
   PlaceScores(FlatScores& s, const int32_t* trajectory, int64_t places, const PlaceNet* net)
-      : s_(s), m_(s.m_), trajectory_(trajectory), places_(places), net_(net), T_(s.length_) {
-    if (!m_.dense) fill_segments();
-  }
+      : s_(s), m_(s.m_), trajectory_(trajectory), places_(places), net_(net), T_(s.length_) {}
 
   // log Z of all configurations with this trajectory and, unless null, their posteriors
   double posteriors(FlatExpectations* out) {
@@ -66,16 +28,15 @@ class PlaceScores {
   Path best() {
     if (m_.dense) return best_chain();
     Path path;
-    const SegmentView view = segment_view();
-    on_segments(view, net_->topology(), s_.work_, Table::kBest, [&](auto& graph) { return best_path(graph, path); });
-    for (Step& step : path) step.label = trajectory_[step.label];
+    const PlaceScoresView view = gathered();
+    PlaceSweep sweep(*net_, view);
+    if (!(sweep.forward(true) > kMinusInfinity)) return path;
+    sweep.each_best([&](int64_t u, int64_t v, int64_t place) { path.push_back({u, v, trajectory_[place]}); });
+    std::reverse(path.begin(), path.end());
     return path;
   }
 
  private:
-  // place i at position t leaves room for the places before it and after it
-  bool room(int64_t t, int64_t i) const { return i <= t && places_ - 1 - i <= T_ - 1 - t; }
-
   // ---- first-order chains: place i goes on, or place i + 1 begins (paper 004, equation 6), in logarithms ----
 
   // the first and last place, exclusive, that leave room at t
@@ -176,87 +137,73 @@ class PlaceScores {
 
   // ---- segments, and chains of higher order ----
 
-  void fill_segments() {
+  // scores by the classes of patterns of the net
+  PlaceScoresView gathered() {
     const FlatArrays& a = s_;
-    gather(a.start, T_, start_);
-    gather(a.inside, T_, inside_);
-    gather(a.end, T_, end_);
-    gather(a.by_length, s_.limit_, by_length_);
-    gather(a.full, T_ * s_.limit_, full_);
-    const int64_t rows = m_.varying_starts ? T_ : 1, P = net_->patterns();
-    starts_.resize(static_cast<size_t>(rows * P));
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t z = 0; z < P; ++z)
-        starts_[r * P + z] = net_->column(z) < 0 ? kMinusInfinity : a.starts[r * m_.patterns + net_->column(z)];
-    runs_.resize(static_cast<size_t>(T_ * places_));
-    for (int64_t t = 0; t < T_; ++t)
-      for (int64_t i = 0; i < places_; ++i)
-        runs_[t * places_ + i] = room(t, i) ? static_cast<int32_t>(std::min(s_.limit_, T_ - (places_ - 1 - i) - t)) : 0;
-  }
-
-  // (rows, columns of labels) -> (rows, columns of places), and back
-  void gather(const double* from, int64_t rows, std::vector<double>& to) const {
-    if (!from) return;
-    const int64_t C = net_->columns();
-    to.resize(static_cast<size_t>(rows * C));
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t z = 0; z < C; ++z) to[r * C + z] = from[r * m_.columns + net_->column(z)];
-  }
-  void scatter(const std::vector<double>& from, int64_t rows, double* to) const {
-    const int64_t C = net_->columns();
-    for (int64_t r = 0; to && r < rows; ++r)
-      for (int64_t z = 0; z < C; ++z) to[r * m_.columns + net_->column(z)] += from[r * C + z];
-  }
-
-  SegmentView segment_view() const {
-    const auto given = [](const std::vector<double>& x) { return x.empty() ? nullptr : x.data(); };
-    SegmentView v;
+    const int64_t M = s_.limit_;
+    gather(net_->extents(), a.start, T_, start_);
+    gather(net_->extents(), a.inside, T_, inside_);
+    gather(net_->extents(), a.end, T_, end_);
+    gather(net_->extents(), a.by_length, M, by_length_);
+    gather(net_->extents(), a.full, T_ * M, full_);
+    PlaceScoresView v;
     v.length = T_;
-    v.max_length = s_.limit_;
+    v.longest = M;
+    v.start_rows = m_.varying_starts ? T_ : 1;
+    starts_.assign(net_->starts().size() * v.start_rows, 0.0);
+    each_start(v.start_rows, [&](double& x, int64_t cell) { x += a.starts[cell]; });
+    const auto given = [](const std::vector<double>& x) { return x.empty() ? nullptr : x.data(); };
     v.starts = starts_.data();
-    v.starts_stride = m_.varying_starts ? net_->patterns() : 0;
-    v.columns = net_->columns();
-    v.full = given(full_);
-    v.full_stride = s_.limit_;
-    v.start = given(start_);
-    v.start_stride = net_->columns();
+    v.start = start_.data();
     v.inside = given(inside_);
     v.end = given(end_);
     v.by_length = given(by_length_);
-    v.runs = runs_.data();
+    v.full = given(full_);
     return v;
   }
 
+  // use(number of a class, cell of the patterns' array) for every row and every pattern of a class
+  template <class Use>
+  void each_start(int64_t rows, const Use& use) {
+    const auto& classes = net_->starts();
+    for (size_t k = 0; k < classes.size(); ++k)
+      for (const int32_t z : classes[k])
+        for (int64_t r = 0; r < rows; ++r) use(starts_[k * rows + r], r * m_.patterns + z);
+  }
+
+  // (rows, columns of patterns) -> (classes, rows), and back
+  void gather(const std::vector<PlaceNet::Patterns>& classes, const double* from, int64_t rows,
+              std::vector<double>& to) const {
+    if (!from) return;
+    to.assign(classes.size() * rows, 0.0);
+    for (size_t k = 0; k < classes.size(); ++k)
+      for (const int32_t z : classes[k])
+        for (int64_t r = 0; r < rows; ++r) to[k * rows + r] += from[r * m_.columns + z];
+  }
+  void scatter(const std::vector<PlaceNet::Patterns>& classes, const std::vector<double>& from, int64_t rows,
+               double* to) const {
+    if (!to || from.empty()) return;
+    for (size_t k = 0; k < classes.size(); ++k)
+      for (const int32_t z : classes[k])
+        for (int64_t r = 0; r < rows; ++r) to[r * m_.columns + z] += from[k * rows + r];
+  }
+
   double segment_posteriors(FlatExpectations* out) {
-    const SegmentView view = segment_view();
-    SegmentAnswer answer;
-    answer.stride = s_.limit_;
-    std::vector<double> start, inside, end, by_length, full, starts;
-    if (out) {
-      const auto like = [](const std::vector<double>& scores, std::vector<double>& out) {
-        out.assign(scores.size(), 0.0);
-        return out.empty() ? nullptr : out.data();
-      };
-      answer.start = like(start_, start);
-      answer.inside = like(inside_, inside);
-      answer.end = like(end_, end);
-      answer.by_length = like(by_length_, by_length);
-      answer.full = like(full_, full);
-      answer.starts = like(starts_, starts);
-    }
-    scansion::segment_posteriors(view, net_->topology(), s_.work_, out != nullptr, answer);
-    if (!out) return answer.log_partition;
+    const PlaceScoresView view = gathered();
+    PlaceSweep sweep(*net_, view);
+    const double log_z = sweep.forward(false);
+    if (!out || !(log_z > kMinusInfinity)) return log_z;
+    PlaceCounts counts;
+    sweep.posteriors(counts);
     const FlatArrays& a = *out;
-    if (answer.start) scatter(start, T_, a.start);
-    if (answer.inside) scatter(inside, T_, a.inside);
-    if (answer.end) scatter(end, T_, a.end);
-    if (answer.by_length) scatter(by_length, s_.limit_, a.by_length);
-    if (answer.full) scatter(full, T_ * s_.limit_, a.full);
-    const int64_t rows = m_.varying_starts ? T_ : 1, P = net_->patterns();
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t z = 0; z < P; ++z)
-        if (net_->column(z) >= 0) a.starts[r * m_.patterns + net_->column(z)] += starts[r * P + z];
-    return answer.log_partition;
+    scatter(net_->extents(), counts.start, T_, a.start);
+    scatter(net_->extents(), counts.inside, T_, a.inside);
+    scatter(net_->extents(), counts.end, T_, a.end);
+    scatter(net_->extents(), counts.by_length, s_.limit_, a.by_length);
+    scatter(net_->extents(), counts.full, T_ * s_.limit_, a.full);
+    starts_.swap(counts.starts);
+    each_start(view.start_rows, [&](double& x, int64_t cell) { a.starts[cell] += x; });
+    return log_z;
   }
 
   FlatScores& s_;
@@ -266,7 +213,6 @@ class PlaceScores {
   const PlaceNet* net_;
   int64_t T_;
   std::vector<double> start_, inside_, end_, by_length_, full_, starts_;
-  std::vector<int32_t> runs_;
 };
 
 }  // namespace scansion

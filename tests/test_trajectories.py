@@ -1,5 +1,7 @@
 """Learning from trajectories, and predicting them: finite differences, enumeration, mixtures with other targets."""
 
+import math
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -26,6 +28,12 @@ CASES = {
     "varying": (sc.CRF(attribute_orders={"a": (0, 1)}), Y),
     "varying, order 2": (sc.CRF(order=2, attribute_orders={"a": (0, 1, 2)}), Y),
     "segments": (sc.SemiCRF(max_length=3), SEGMENTS),
+    "order 3": (sc.CRF(order=3), Y),
+    "ends": (sc.CRF(patterns=[(sc.BOS, "x"), ("x", "x", "y"), ("y", "x", sc.EOS), ("z", sc.EOS)]), Y),
+    "segments, ends": (
+        sc.SemiCRF(max_length=3, patterns=[(sc.BOS, "x", "x"), ("x", "y"), ("x", "x", "y", sc.EOS), ("y", sc.EOS)]),
+        SEGMENTS,
+    ),
     "segments, order 2": (sc.SemiCRF(order=2, max_length=3, length_features=("length",)), SEGMENTS),
     "segments, parts": (
         sc.SemiCRF(max_length=4, attribute_parts={"a": "start", "b": ("end", "inner")}, attribute_orders={"c": (0, 1)}),
@@ -82,6 +90,17 @@ def test_loss_is_the_log_probability_by_enumeration(name):
         assert_allclose(lattice.compressed().log_probability(labels), np.log(p), rtol=1e-9, atol=1e-12)
     assert_allclose(loss, total, rtol=1e-9, atol=0)
     assert_allclose(fitted.log_likelihood(X[:2], y[:2]), -total, rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("places", [1, 7, 1000])
+def test_segment_trajectories_of_any_length(places):
+    """Without weights all segmentations are equal: C(c, T - c) ways to cut T positions into c parts of 1 or 2."""
+    size = places + places // 2
+    labels = [["x", "y", "z"][i % 3] for i in range(places)]
+    model, objective = sc.SemiCRF(max_length=2).problem([[["a"]] * size], [sc.Trajectory(labels)])
+    known = np.empty(1)
+    objective.native.log_partitions(np.zeros(model.n_weights), True, known, 1)
+    assert_allclose(known, math.log(math.comb(places, size - places)), rtol=1e-12, atol=1e-12)
 
 
 def noisy(labels, size, rng):
