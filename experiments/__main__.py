@@ -1,4 +1,4 @@
-"""Command line: ``python -m experiments [names] [--quick] [--out DIR] [--jobs N]``."""
+"""Command line: ``python -m experiments [names] [--quick] [--out DIR] [--jobs N] [--training HOW]``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from experiments.report import Options
 NAMES = (
     "bibliography",
     "punctuation",
+    "relations",
     "partial",
     "chunking",
     "robot",
@@ -26,6 +27,8 @@ NAMES = (
     "noun_phrases",
     "kitchen",
     "salads",
+    "cad120",
+    "tapia",
     "names",
 )
 RESULTS = Path(__file__).parent / "results"
@@ -37,14 +40,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a few iterations only; writes nothing without --out")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write, experiments/results by default")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="threads (default: all)")
+    parser.add_argument(
+        "--training",
+        choices=Options.training,
+        help="bibliography, punctuation: only to the optimum, or only by the authors' optimiser and rule to stop",
+    )
     given = parser.parse_args(arguments)
     unknown = sorted(set(given.names) - set(NAMES))
     if unknown:
         parser.error(f"no experiment {', '.join(unknown)}; there are {', '.join(NAMES)}")
-    options = Options(quick=given.quick, jobs=given.jobs)
+    options = Options(given.quick, given.jobs, (given.training,) if given.training else Options.training)
     out = given.out if given.out is not None else None if given.quick else RESULTS
     for name in given.names or NAMES:
         command = f"python -m experiments {name}" + (" --quick" if given.quick else "") + f" --jobs {given.jobs}"
+        command += f" --training {given.training}" if given.training else ""
         options.say(f"{name}:")
         begin = time.perf_counter()
         try:

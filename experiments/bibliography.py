@@ -24,12 +24,11 @@ from collections import Counter
 from typing import Any
 
 from experiments.data import read_columns
-from experiments.report import Options, Report, Table, percent
-from experiments.rows import ROWS, Fitted, fit, is_semi, significance, size_table
-from scansion.metrics import SegmentScores, segment_scores
+from experiments.report import Options, Report
+from experiments.rows import Task, is_semi, study
 
-TITLE = "Bibliography extraction, Cora references (paper 001, tables 8 and 9)"
-SIGMA_1, SIGMA_10 = 0.5, 0.005  # c2 of Gaussian priors with sigma = 1 and 10
+TITLE = "Bibliography extraction, Cora references (paper 001, tables 8 and 9, figure 6)"
+SIGMA_10 = 0.005  # c2 of a Gaussian prior with sigma = 10
 PATTERN_ORDERS = {"start": 1}
 PARTS = {"start": "start", "inner": "inner"}
 
@@ -71,15 +70,6 @@ OTHERS_SECONDS = {
     "authors' code (Java), one thread": {"C1": "8.6", "C2": "63-95", "C3": "200-350", "SC1": "760"},
     "CRFsuite fork with semi-Markov features (C)": {"C1": "0.7", "C2": "3.9", "SC1": "4.6"},
 }
-STOPPING = (
-    "The paper's figures are those of an optimiser that stops when the loss falls by less than 0.1 % per iteration, "
-    "on average over ten; F1 still moves by up to half a point after that, and the figures above are those of the "
-    "optimum. README.md says how the two were compared."
-)
-P_VALUES = (
-    "p' here swaps whole sequences and counts differences of either sign, ties included; the paper does not say what "
-    "it swaps and counts greater differences only. The two columns of p' are therefore not the same test."
-)
 
 
 def letter_ngrams(word: str) -> list[str]:
@@ -127,45 +117,20 @@ def parameters(semi: bool) -> dict[str, Any]:
     return {"attribute_orders": PATTERN_ORDERS} | ({"attribute_parts": PARTS} if semi else {})
 
 
-# The authors' semi-Markov models: neighbouring segments differ in label; each label has its own longest segment.
-LIMITS = {"max_length": "by label", "repeats": False}
+TASK = Task(
+    "bibliography",
+    TITLE,
+    data=lambda: (read_columns("cora/ref.train"), read_columns("cora/ref.test")),
+    features=lambda words, row: attributes(words, is_semi(row)),
+    labels=list,
+    scored=list,
+    parameters=lambda row: parameters(is_semi(row)),
+    published=PAPER,
+    published_p=PAPER_P,
+    more={"SC3, sigma = 10": ("SC3", SIGMA_10, PAPER_SIGMA_10)},
+    others_seconds=OTHERS_SECONDS,
+)
 
 
 def run(options: Options) -> Report:
-    report = Report("bibliography", TITLE, notes=[STOPPING, P_VALUES])
-    fitted: dict[str, Fitted] = {}
-    scores: dict[str, SegmentScores] = {}
-    truth = read("test", False)[1]
-    for row in [*ROWS, "SC3, sigma = 10"]:
-        semi = is_semi(row)
-        c2 = SIGMA_1 if row in ROWS else SIGMA_10
-        settings = {"c2": c2, **parameters(semi), **(LIMITS if semi else {})}
-        fitted[row] = fit(row, options, read("train", semi), read("test", semi)[0], **settings)
-        scores[row] = segment_scores(truth, fitted[row].predicted, scheme="plain")
-        options.say(f"  {row}: F1 {percent(scores[row].micro.f1)}")
-    report.tables.append(_label_table(scores))
-    report.tables.append(size_table(fitted, OTHERS_SECONDS))
-    answers = {row: fitted[row].predicted for row in ROWS}
-    table, numbers = significance(truth, answers, PAPER_P, 999 if options.quick else 9999, scheme="plain")
-    report.tables.append(table)
-    for row, one in scores.items():
-        by_label = {label: round(100 * score.f1, 2) for label, score in one.labels.items()}
-        report.results[row] = {"f1": round(100 * one.micro.f1, 2), "labels": by_label, **fitted[row].figures()}
-    report.results["significance"] = numbers
-    return report
-
-
-def _label_table(scores: dict[str, SegmentScores]) -> Table:
-    table = Table("F1 of segments in percent (the paper's in brackets):", ["", *scores])
-    for label, published in PAPER.items():
-        cells = []
-        for row, one in scores.items():
-            ours = percent(one.micro.f1 if label == "all" else one.labels[label].f1 if label in one.labels else 0.0)
-            paper = None
-            if row in ROWS:
-                paper = published[ROWS.index(row)]
-            elif label == "all":
-                paper = PAPER_SIGMA_10
-            cells.append(ours + (f" ({paper:.2f})" if paper is not None else ""))
-        table.rows.append([label, *cells])
-    return table
+    return study(TASK, options)

@@ -13,7 +13,7 @@ import scansion
 from scansion.schemes import segments
 from scansion.segments import Segment
 
-__all__ = ["ProductChain", "nested_runs", "overlap_f1", "runs", "spread", "summary"]
+__all__ = ["ProductChain", "nested_runs", "runs", "spread", "summary"]
 
 Column = Sequence[Any]
 
@@ -36,31 +36,6 @@ def nested_runs(columns: Sequence[Column]) -> list[list[Segment]]:
 def spread(parts: Iterable[tuple[int, int, Any]]) -> list[Any]:
     """The label of each time step, given segments that leave no gap."""
     return [label for start, stop, label in parts for _ in range(start, stop)]
-
-
-def overlap_f1(truth: Sequence[Column], predicted: Sequence[Column], threshold: float) -> float:
-    """Micro F1 of runs of equal labels by overlap (F1@k of Lea et al., 2017).
-
-    A predicted run is right if it and the true run of the same label that it overlaps most have an intersection of at
-    least `threshold` times their union, and no run before it has claimed that true run.
-    """
-    right = n_true = n_predicted = 0
-    for wanted, given in zip(map(runs, truth), map(runs, predicted), strict=True):
-        claimed: set[int] = set()
-        for one in given:
-            best, at = 0.0, -1
-            for k, other in enumerate(wanted):
-                if other.label == one.label:
-                    common = min(one.stop, other.stop) - max(one.start, other.start)
-                    share = common / (max(one.stop, other.stop) - min(one.start, other.start))
-                    if share > best:
-                        best, at = share, k
-            if best >= threshold and at not in claimed:
-                claimed.add(at)
-                right += 1
-        n_true += len(wanted)
-        n_predicted += len(given)
-    return 2 * right / max(1, n_true + n_predicted)
 
 
 def summary(given: Sequence[float | None]) -> str | None:
@@ -88,10 +63,12 @@ class ProductChain:
         self.model = scansion.CRF(**self.parameters).fit(X, [self._allowed(columns) for columns in y])
         return self
 
-    def predict(self, X: Sequence[Any], given: Sequence[Sequence[Column]] | None = None) -> list[list[list[Any]]]:
+    def predict(
+        self, X: Sequence[Any], given: Sequence[Sequence[Column]] | None = None, decode: Any = "viterbi"
+    ) -> list[list[list[Any]]]:
         """Columns of each sequence; `given` are columns that hold None where nothing is known."""
         constraints = None if given is None else [self._allowed(columns) for columns in given]
-        answers = self.model.predict(X, constraints=constraints)
+        answers = self.model.predict(X, constraints=constraints, decode=decode)
         return [[list(column) for column in zip(*answer, strict=True)] for answer in answers]
 
     def _allowed(self, columns: Sequence[Column]) -> list[Any]:

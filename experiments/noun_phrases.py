@@ -3,7 +3,9 @@
 Two levels: noun phrase or not (NP, O) over parts of speech in five groups. Attributes of a word are words and pairs of
 neighbouring words in a window of five, those seen more than three times in the sentences that are trained on, and the
 shapes of the words in the window; models of noun phrases alone (CRF, SemiCRF) also get the groups of the window and
-pairs of neighbouring groups. Durations are exponential: attributes add up over time steps.
+pairs of neighbouring groups. Durations are exponential: attributes add up over time steps. "The model feature is
+factorised as f(x_c, z) = I(x_c) g_c(z)": all models have attributes with labels and with transitions. The DCRF is that
+of `dcrf.py`, a grid with weights for each level and for pairs; the product chain has weights for each combination.
 
 The papers' feature list is that of Sutton et al. (2007), "similar" and not spelt out; theirs has lists of names too.
 Which tags are in which group is not told either: here a group is the tags of a prefix, see `GROUPS`.
@@ -20,10 +22,11 @@ from typing import Any
 
 import scansion
 from experiments.data import read_columns
+from experiments.dcrf import Dcrf
 from experiments.figures import curves
 from experiments.levels import ProductChain, runs, summary
 from experiments.report import Figure, Options, Report, Table
-from scansion.metrics import segment_scores
+from scansion.metrics import randomization_test, segment_scores
 from scansion.schemes import segments
 from scansion.segments import Segment
 
@@ -40,9 +43,11 @@ SHAPES = (
 OFFSETS = range(-2, 3)
 MORE_THAN = 3  # occurrences of a word or pair in the training sentences
 SIZES = (250, 500, 1000, 2000, 4000, 8936)
-DRAWS = {250: 3, 500: 3}  # sets of training sentences; one of the larger sizes
-C2 = 1.0
-ITERATIONS = 60
+DRAWS = {250: 5, 500: 5, 1000: 3, 2000: 3, 4000: 2}  # sets of training sentences; all of them are one
+STRENGTHS = (0.3, 1.0, 3.0)
+CHOICE = 1000  # sentences that c2 is chosen with, and as many others that it is chosen on
+PASSES = 50  # of stochastic gradient, at most
+ALGORITHMS = {"lbfgs": "L-BFGS", "l2sgd": "stochastic gradient, the paper's algorithm"}
 LEVELS = ("chunk", "pos")
 HSCRF: dict[str, Any] = {
     "max_length": {"chunk": "free", "pos": 1},
@@ -52,9 +57,11 @@ HSCRF: dict[str, Any] = {
     },
 }
 SETTINGS = (
-    f"All models: L-BFGS, c2 = {C2:g}, {ITERATIONS} iterations at most. Mean and range of {DRAWS[SIZES[0]]} drawings "
-    "of training sentences up to 500, one drawing above. CRF and SemiCRF see the groups of the words in the window; "
-    "the others predict them, or are told them at test time (+ POS)."
+    f"Mean and range of {DRAWS[SIZES[0]]} drawings of training sentences up to 500, {DRAWS[1000]} up to 2000, "
+    f"{DRAWS[4000]} of 4000. CRF and SemiCRF see the groups of the words in the window; the others predict them, or "
+    "are told them at test time (+ POS). CRF, labels: attributes with single labels alone. L-BFGS until its stopping "
+    f"rule holds; c2 of each model is the best of {', '.join(f'{c2:g}' for c2 in STRENGTHS)} for {CHOICE} training "
+    "sentences, by F1 on as many others of the training part."
 )
 CLAIM = (
     "Published, as curves without figures: HSCRF + POS is ahead of all at every size; HSCRF and DCRF without POS are "
@@ -140,48 +147,76 @@ Answers = dict[str, list[list[str]]]
 class Task:
     """Training and test sentences with their attributes, made once for all models."""
 
-    def __init__(self, train: Sequence[Sentence], test: Sequence[Sentence], options: Options) -> None:
-        self.train, self.test = train, test
+    def __init__(self, train: Sequence[Sentence], test: Sequence[Sentence], **settings: Any) -> None:
+        self.train, self.test, self.settings = train, test, settings
         attributes = Attributes(train)
         self.inputs = {
             tagged: ([attributes(s, tagged) for s in train], [attributes(s, tagged) for s in test])
             for tagged in (False, True)
         }
-        self.settings: dict[str, Any] = {
-            "c2": C2,
-            "max_iterations": 10 if options.quick else ITERATIONS,
-            "n_jobs": options.jobs,
-        }
+        self.iterations = 0
+
+    def done(self, model: Any) -> Any:
+        self.iterations = model.n_iter_
+        return model
 
 
-def crf(task: Task) -> Answers:
+def crf(task: Task, labels_alone: bool = False, **parameters: Any) -> Answers:
     X, X_test = task.inputs[True]
-    model = scansion.CRF(all_possible_transitions=True, **task.settings).fit(X, [s.chunks for s in task.train])
-    return {"CRF": model.predict(X_test)}
+    orders = None if labels_alone else {"": (0, 1)}
+    model = scansion.CRF(
+        all_possible_transitions=True, attribute_orders=orders, bias_order=1, **task.settings, **parameters
+    )
+    task.done(model.fit(X, [s.chunks for s in task.train]))
+    return {"CRF, labels" if labels_alone else "CRF": model.predict(X_test)}
 
 
-def semi_crf(task: Task) -> Answers:
+def crf_labels(task: Task, **parameters: Any) -> Answers:
+    return crf(task, True, **parameters)
+
+
+def semi_crf(task: Task, **parameters: Any) -> Answers:
     X, X_test = task.inputs[True]
     model = scansion.SemiCRF(
-        attribute_parts={"": ("inside", "start")}, all_possible_transitions=True, **task.settings
-    ).fit(X, [s.phrases() for s in task.train])
+        attribute_parts={"": ("inside", "start")},
+        attribute_orders={"": (0, 1)},
+        length_features=(),
+        **task.settings,
+        **parameters,
+    )
+    task.done(model.fit(X, [s.phrases() for s in task.train]))
     return {"SemiCRF": [iob2(answer) for answer in model.predict(X_test)]}
 
 
-def product_chain(task: Task) -> Answers:
+def product_chain(task: Task, **parameters: Any) -> Answers:
     X, X_test = task.inputs[False]
-    model = ProductChain(**task.settings).fit(X, [(s.chunks, s.groups) for s in task.train])
+    model = ProductChain(attribute_orders={"": (0, 1)}, bias_order=1, **task.settings, **parameters)
+    model.fit(X, [(s.chunks, s.groups) for s in task.train])
+    task.done(model.model)
+    return _told_or_not(model, "product chain", X_test, task)
+
+
+def dcrf(task: Task, **parameters: Any) -> Answers:
+    X, X_test = task.inputs[False]
+    settings = {**task.settings, **parameters}
+    if settings.get("algorithm") == "l2sgd":
+        settings["algorithm"] = "sgd"
+    model = task.done(Dcrf(**settings).fit(X, [(s.chunks, s.groups) for s in task.train]))
+    return _told_or_not(model, "DCRF", X_test, task)
+
+
+def _told_or_not(model: Any, name: str, X_test: Any, task: Task) -> Answers:
     given = [([None] * len(s.words), s.groups) for s in task.test]
     return {
-        "product chain": [columns[0] for columns in model.predict(X_test)],
-        "product chain + POS": [columns[0] for columns in model.predict(X_test, given)],
+        name: [columns[0] for columns in model.predict(X_test)],
+        f"{name} + POS": [columns[0] for columns in model.predict(X_test, given)],
     }
 
 
-def hierarchical(task: Task) -> Answers:
+def hierarchical(task: Task, **parameters: Any) -> Answers:
     X, X_test = task.inputs[False]
-    model = scansion.HierarchicalCRF(LEVELS, **HSCRF, **task.settings)
-    model.fit(X, [{"chunk": s.phrases(), "pos": s.groups} for s in task.train])
+    model = scansion.HierarchicalCRF(LEVELS, **HSCRF, **task.settings, **parameters)
+    task.done(model.fit(X, [{"chunk": s.phrases(), "pos": s.groups} for s in task.train]))
     given = [{"pos": s.groups} for s in task.test]
     return {
         "HSCRF": [iob2(answer["chunk"]) for answer in model.predict(X_test)],
@@ -189,39 +224,102 @@ def hierarchical(task: Task) -> Answers:
     }
 
 
-MODELS: tuple[Callable[[Task], Answers], ...] = (crf, semi_crf, product_chain, hierarchical)
-NAMES = ("HSCRF + POS", "CRF", "SemiCRF", "product chain + POS", "HSCRF", "product chain")
+MODELS: tuple[Callable[..., Answers], ...] = (crf, crf_labels, semi_crf, product_chain, dcrf, hierarchical)
+NAMES = (
+    "HSCRF + POS",
+    "CRF",
+    "CRF, labels",
+    "SemiCRF",
+    "product chain + POS",
+    "DCRF + POS",
+    "HSCRF",
+    "product chain",
+    "DCRF",
+)
+
+
+def f1(truth: Sequence[Sequence[str]], columns: Sequence[Sequence[str]]) -> float:
+    return round(100 * segment_scores(truth, columns, scheme="iob2").micro.f1, 2)
+
+
+def chosen(train: Sequence[Sentence], options: Options) -> dict[str, float]:
+    """C2 of each model, by the F1 of its best answers on training sentences that are left out."""
+    if options.quick:
+        return {model.__name__: 1.0 for model in MODELS}
+    some = random.Random(99).sample(list(train), 2 * CHOICE)
+    task = Task(some[:CHOICE], some[CHOICE:], n_jobs=options.jobs)
+    truth = [s.chunks for s in some[CHOICE:]]
+    found = {}
+    for model in MODELS:
+        scores = [max(f1(truth, answer) for answer in model(task, c2=c2).values()) for c2 in STRENGTHS]
+        found[model.__name__] = STRENGTHS[scores.index(max(scores))]
+        options.say(f"  {model.__name__}: c2 = {found[model.__name__]:g} of {scores}")
+    return found
 
 
 def run(options: Options) -> Report:
     train, test = read("train"), read("test")
     truth = [s.chunks for s in test]
+    strengths = chosen(train, options)
     report = Report("noun_phrases", TITLE, notes=[SETTINGS, CLAIM])
-    scores: dict[str, dict[int, list[float]]] = {name: {} for name in NAMES}
-    times: dict[str, dict[int, float]] = {model.__name__: {} for model in MODELS}
-    for size in SIZES[:2] if options.quick else SIZES:
-        for draw in range(1 if options.quick else DRAWS.get(size, 1)):
-            some = random.Random(draw).sample(train, size)
-            task = Task(some, test, options)
-            for model in MODELS:
-                begin = time.perf_counter()
-                answers = model(task)
-                times[model.__name__][size] = round(time.perf_counter() - begin, 1)
-                for name, columns in answers.items():
-                    f1 = 100 * segment_scores(truth, columns, scheme="iob2").micro.f1
-                    scores[name].setdefault(size, []).append(round(f1, 2))
-                    options.say(f"  {size} sentences, {name}: {f1:.2f}, {times[model.__name__][size]} s")
-    report.results = {"f1": scores, "seconds": times}
+    answers: dict[str, list[list[str]]] = {}
+    for algorithm in ("lbfgs", "l2sgd"):
+        limit = 10 if options.quick else None if algorithm == "lbfgs" else PASSES
+        settings = {"n_jobs": options.jobs, "algorithm": algorithm, "max_iterations": limit}
+        scores: dict[str, dict[int, list[float]]] = {name: {} for name in NAMES}
+        iterations: dict[str, list[int]] = {}
+        for size in SIZES[:1] if options.quick else SIZES:
+            draws = 1 if options.quick or algorithm == "l2sgd" else DRAWS.get(size, 1)
+            for draw in range(draws):
+                task = Task(random.Random(draw).sample(train, size), test, **settings)
+                for model in MODELS:
+                    begin = time.perf_counter()
+                    found = model(task, c2=strengths[model.__name__])
+                    iterations.setdefault(model.__name__, []).append(task.iterations)
+                    for name, columns in found.items():
+                        scores[name].setdefault(size, []).append(f1(truth, columns))
+                        told = f"{scores[name][size][-1]:.2f}, {time.perf_counter() - begin:.1f} s"
+                        options.say(f"  {algorithm}, {size} sentences, {name}: {told}")
+                    if algorithm == "lbfgs" and size == SIZES[-1]:
+                        answers.update(found)
+        report.results[algorithm] = {"f1": scores, "iterations": iterations}
+        report.tables.append(_table(algorithm, scores))
+        shown = {name: scores[name] for name in NAMES if name != "CRF, labels"}
+        report.figures.append(
+            Figure(
+                algorithm,
+                f"F1 of noun phrases against the number of training sentences, by {ALGORITHMS[algorithm]} (paper 000, "
+                "figure 23)",
+                lambda shown=shown: curves(
+                    {"": shown}, "training sentences", "F1 of noun phrases, %", logarithmic=True
+                ),
+            )
+        )
+        told = "; ".join(f"{name} {min(n)} to {max(n)}" for name, n in iterations.items())
+        report.notes.append(f"Iterations of {ALGORITHMS[algorithm]}: {told}.")
+    report.results["c2"] = strengths
+    if answers:
+        report.tables.append(_significance(truth, answers))
+    return report
+
+
+def _table(algorithm: str, scores: dict[str, dict[int, list[float]]]) -> Table:
     sizes = list(scores["CRF"])
-    table = Table("F1 of noun phrases on the test part, by number of training sentences:", ["", *map(str, sizes)])
+    table = Table(
+        f"F1 of noun phrases on the test part, by number of training sentences; {ALGORITHMS[algorithm]}:",
+        ["", *map(str, sizes)],
+    )
     for name in NAMES:
         table.rows.append([name, *(summary(scores[name][size]) for size in sizes)])
-    report.tables.append(table)
-    report.figures.append(
-        Figure(
-            "f1",
-            "F1 of noun phrases against the number of training sentences (paper 000, figure 23)",
-            lambda: curves({"": scores}, "training sentences", "F1 of noun phrases, %", logarithmic=True),
-        )
+    return table
+
+
+def _significance(truth: Sequence[Sequence[str]], answers: Answers) -> Table:
+    table = Table(
+        "All training sentences, L-BFGS: F1 of HSCRF + POS less that of the others, and p of the randomisation test:",
+        ["", "difference", "p"],
     )
-    return report
+    for name in NAMES[1:]:
+        found = randomization_test(truth, answers[NAMES[0]], answers[name])
+        table.rows.append([name, f"{100 * found.difference:+.2f}", f"{found.p_value:.4f}"])
+    return table

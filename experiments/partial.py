@@ -14,9 +14,9 @@ import random
 import statistics
 from typing import Any
 
-from experiments.bibliography import SIGMA_1, parameters, read
+from experiments.bibliography import parameters, read
 from experiments.report import Options, Report, Table, percent
-from experiments.rows import fit, is_semi
+from experiments.rows import SIGMA_1, fit, is_semi
 from scansion.metrics import segment_scores
 from scansion.schemes import segments
 

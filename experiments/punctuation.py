@@ -21,13 +21,11 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
-from experiments.bibliography import LIMITS, P_VALUES, SIGMA_1, STOPPING
 from experiments.data import read_columns
-from experiments.report import Options, Report, Table, percent
-from experiments.rows import ROWS, Fitted, fit, is_semi, order_of, significance, size_table
-from scansion.metrics import SegmentScores, segment_scores
+from experiments.report import Options, Report
+from experiments.rows import Task, is_semi, order_of, study
 
-TITLE = "Punctuation of movie transcripts (paper 001, tables 6 and 7)"
+TITLE = "Punctuation of movie transcripts (paper 001, tables 6 and 7, figure 5)"
 MARKS = {",": "comma", ".": "period", "?": "question mark"}
 PAPER = {
     ",": (59.29, 59.70, 59.90, 61.13, 60.89, 60.35),
@@ -113,34 +111,20 @@ def parameters(row: str) -> dict[str, Any]:
     return {"attribute_orders": orders} | ({"attribute_parts": parts} if is_semi(row) else {})
 
 
-def read(part: str, row: str) -> tuple[list[list[dict[str, float]]], list[list[str]]]:
-    """Attributes and the ten labels of the training (``tr``) or test (``ts``) part."""
-    texts = read_columns(f"movie-punctuation/punc.{part}")
-    return [attributes(words, row) for words, _ in texts], [mark_starts(marks) for _, marks in texts]
+TASK = Task(
+    "punctuation",
+    TITLE,
+    data=lambda: (read_columns("movie-punctuation/punc.tr"), read_columns("movie-punctuation/punc.ts")),
+    features=attributes,
+    labels=mark_starts,
+    scored=marked,
+    parameters=parameters,
+    published=PAPER,
+    published_p=PAPER_P,
+    shown=MARKS,
+    others_seconds=OTHERS_SECONDS,
+)
 
 
 def run(options: Options) -> Report:
-    report = Report("punctuation", TITLE, notes=[STOPPING, P_VALUES])
-    fitted: dict[str, Fitted] = {}
-    scores: dict[str, SegmentScores] = {}
-    answers: dict[str, list[list[tuple[int, int, str]]]] = {}
-    truth = [marked(marks) for _, marks in read_columns("movie-punctuation/punc.ts")]
-    for row in ROWS:
-        settings = {"c2": SIGMA_1, **parameters(row), **(LIMITS if is_semi(row) else {})}
-        fitted[row] = fit(row, options, read("tr", row), read("ts", row)[0], **settings)
-        answers[row] = [marked(labels) for labels in fitted[row].predicted]
-        scores[row] = segment_scores(truth, answers[row], scheme="plain")
-        options.say(f"  {row}: F1 {percent(scores[row].micro.f1)}")
-    table = Table("F1 in percent (the paper's in brackets):", ["", *ROWS])
-    for mark, published in PAPER.items():
-        ours = [one.micro if mark == "all" else one.labels[mark] for one in scores.values()]
-        cells = [f"{percent(score.f1)} ({paper:.2f})" for score, paper in zip(ours, published, strict=True)]
-        table.rows.append([MARKS.get(mark, mark), *cells])
-    report.tables += [table, size_table(fitted, OTHERS_SECONDS)]
-    table, numbers = significance(truth, answers, PAPER_P, 999 if options.quick else 9999, scheme="plain")
-    report.tables.append(table)
-    for row, one in scores.items():
-        by_mark = {MARKS[mark]: round(100 * one.labels[mark].f1, 2) for mark in MARKS}
-        report.results[row] = {"f1": round(100 * one.micro.f1, 2), **by_mark, **fitted[row].figures()}
-    report.results["significance"] = numbers
-    return report
+    return study(TASK, options)

@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import os
 import platform
+import statistics
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Figure", "Options", "Report", "Table", "machine", "percent", "seconds"]
+__all__ = ["Figure", "Options", "Report", "Table", "machine", "percent", "seconds", "spread"]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line decides: a short run to see that everything works, and the number of threads."""
+    """What the command line decides: a short run to see that everything works, the number of threads, how to train."""
 
     quick: bool = False
     jobs: int = 1
+    training: tuple[str, ...] = ("optimum", "authors")  # of the tables of paper 001, see `rows`
 
     def say(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
@@ -90,6 +92,13 @@ def machine() -> str:
 
 def percent(value: float) -> str:
     return f"{100 * value:.2f}"
+
+
+def spread(values: Sequence[float], digits: int = 2) -> str:
+    """Mean and standard deviation of several runs."""
+    if len(values) < 2:
+        return f"{values[0]:.{digits}f}"
+    return f"{statistics.fmean(values):.{digits}f} ± {statistics.stdev(values):.{digits}f}"
 
 
 def seconds(value: float) -> str:

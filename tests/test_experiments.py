@@ -17,7 +17,7 @@ from experiments.report import Report, Table
 from experiments.rows import is_semi, label_lists, order_of, significance
 from scansion.segments import Segment
 
-SIMULATED = ("learning", "robot", "synthetic", "kitchen")
+SIMULATED = ("learning", "robot", "strokes", "synthetic", "kitchen")
 
 # ---- data ------------------------------------------------------------------------------------------
 
@@ -312,186 +312,201 @@ def test_words_are_glued_without_empty_columns():
     assert words.trimmed(image).shape == (16, 3)
     glued, labels = words.write("ab", {"a": [words.trimmed(image)], "b": [image[:, 2:3]]}, np.random.default_rng(0))
     assert glued.shape == (16, 4) and labels == ["a", "a", "a", "b"]
-    assert words.patches(glued).shape == (4, 16 * 7)
-    assert words.attributes(np.array([4, 2])) == [["+0=4", "+1=2"], ["-1=4", "+0=2"]]
     assert len(words.NAMES) == 20 and all(a != b for name in words.NAMES for a, b in zip(name, name[1:], strict=False))
 
 
-# ---- levels (papers 000 and 003) --------------------------------------------------------------------
-
-
-def test_runs_of_a_level_end_where_those_above_do():
-    from experiments.levels import nested_runs, spread
-
-    above, below = nested_runs([list("AABBB"), list("xyyyx")])
-    assert above == [(0, 2, "A"), (2, 5, "B")]
-    assert below == [(0, 1, "x"), (1, 2, "y"), (2, 4, "y"), (4, 5, "x")]
-    assert spread(below) == list("xyyyx")
-
-
-def test_segments_are_scored_by_overlap():
-    from experiments.levels import overlap_f1
-
-    truth, guess = [list("aaaabbbb")], [list("aaabbbbb")]
-    assert overlap_f1(truth, guess, 0.75) == 1.0  # 3 of 4 and 4 of 5
-    assert overlap_f1(truth, guess, 0.8) == 0.5
-    split = [list("aacabbbb")]  # the true segment is claimed once: 2 of 4 predicted runs are right, 2 true
-    assert overlap_f1(truth, split, 0.1) == pytest.approx(2 * 2 / (2 + 4))
-
-
-def test_a_chain_over_products_answers_for_both_levels_and_takes_what_is_known():
-    from experiments.levels import ProductChain
-
-    X = [[["a"], ["b"], ["c"]], [["c"], ["b"], ["a"]]] * 3
-    y = [(["P", "P", "Q"], [1, 2, 1]), (["Q", "P", "P"], [1, 2, 1])] * 3
-    model = ProductChain(c2=0.01, max_iterations=30).fit(X, y)
-    assert model.products == [("P", 1), ("P", 2), ("Q", 1)]
-    assert model.predict(X[:1]) == [[["P", "P", "Q"], [1, 2, 1]]]
-    assert model.predict(X[:1], [[[None, "Q", None], [None, None, None]]])[0][0][1] == "Q"
-    partly = ProductChain(c2=0.01).fit(X, [([None, "P", "Q"], [1, 2, 1]), *y[1:]])
-    assert partly.predict(X[:1]) == [[["P", "P", "Q"], [1, 2, 1]]]
-
-
-def test_noun_phrases_and_groups_of_tags():
-    from experiments import noun_phrases
-
-    tags = ["NNP", "VBD", "MD", "JJR", "RB", "PRP", ",", "WRB"]
-    groups = ["noun", "verb", "verb", "adjective", "adverb", "other", "other", "other"]
-    assert [noun_phrases.group(tag) for tag in tags] == groups
-    assert noun_phrases.shapes("McDonald") == ["capital", "mixed"] and noun_phrases.shapes("the") == []
-    assert noun_phrases.shapes("A") == ["capital", "one-capital"] and noun_phrases.shapes("1990s") == ["digit"]
-    sentence = noun_phrases.Sentence(
-        ["He", "said", "so", "Monday", "today"],
-        ["PRP", "VBD", "RB", "NNP", "NN"],
-        ["B-NP", "B-VP", "B-ADVP", "B-NP", "B-NP"],
-    )
-    assert sentence.chunks == ["B-NP", "O", "O", "B-NP", "B-NP"]
-    assert sentence.phrases() == [(0, 1, "NP"), (1, 3, "O"), (3, 4, "NP"), (4, 5, "NP")]
-    assert noun_phrases.iob2(sentence.phrases()) == sentence.chunks
-
-
-def test_attributes_of_noun_phrases_name_frequent_words_only():
-    from experiments import noun_phrases
-
-    often = noun_phrases.Sentence(["the", "end"], ["DT", "NN"], ["B-NP", "I-NP"])
-    once = noun_phrases.Sentence(["the", "Cat", "end"], ["DT", "NN", "VB"], ["B-NP", "I-NP", "O"])
-    attributes = noun_phrases.Attributes([often] * 4 + [once])
-    assert attributes.words == {"the", "end"} and attributes.pairs == {("the", "end")}
-    first, _ = attributes(often, tagged=False)
-    assert first == [
-        "bias",
-        "w[-2]:begin",
-        "w[-1]:begin",
-        "w[0]=the",
-        "w[0]|w[1]=the|end",
-        "w[1]=end",
-        "w[2]:end",
-    ]
-    middle = attributes(once, tagged=True)[1]
-    assert not any("Cat" in name for name in middle) and "shape[0]=capitalised" in middle
-    assert [name for name in middle if name.startswith("pos")] == [
-        "pos[-1]=other",
-        "pos[-1]|pos[0]=other|noun",
-        "pos[0]=noun",
-        "pos[0]|pos[1]=noun|verb",
-        "pos[1]=verb",
-    ]
-
-
-def test_a_person_in_the_kitchen_walks_as_the_activities_say():
+def test_shape_contexts_count_the_other_pixels_by_ring_and_direction():
     import numpy as np
 
-    from experiments import kitchen
+    from experiments import words
+
+    image = np.zeros((16, 4))
+    image[8, 0:4] = 1.0  # a line: every other pixel lies to the right or to the left
+    contexts, columns = words.shape_contexts(image)
+    assert contexts.shape[1] == 60 and np.allclose(contexts.sum(axis=1), 1.0)
+    assert np.bincount(columns).tolist() == [4, 4, 4, 4]
+    by_direction = contexts.reshape(-1, 5, 12).sum(axis=1)
+    assert np.flatnonzero(by_direction.sum(axis=0)).tolist() == [0, 6]
+    assert by_direction[0, 0] == 1.0 and by_direction[3, 6] == 1.0
+    table = words.bins()
+    assert table[15, 6] == -1 and table[15, 7] == 0 and 48 <= table[0, 0] == table.max() - 2 < 60
+    centres = np.stack([contexts[0], contexts[3]])
+    seen = words.observations(image, centres)
+    assert len(seen) == 4 and all(abs(sum(token.values()) - 1.0) < 1e-12 for token in seen)
+    assert words.observations(np.zeros((16, 2)), centres) == [{}, {}]
+
+
+def test_simulated_digits_go_through_their_legs():
+    import numpy as np
+
+    from experiments import strokes
     from scansion.metrics import compress
 
-    numbers = {n for chain in kitchen.ACTIVITIES.values() for n in chain if n}
-    assert numbers == set(kitchen.ROUTES) == set(range(1, 13))
-    for activity, chain in kitchen.ACTIVITIES.items():
-        assert all(sum(following.values()) == pytest.approx(1.0) for following in chain.values())
-        for u, v in kitchen.true_transitions()[activity]:
-            assert kitchen.ROUTES[u][1] == kitchen.ROUTES[v][0]  # no jumps
-        points, labels = kitchen.walk(np.random.default_rng(3), activity)
-        assert points.shape == (len(labels), 2)
-        order = compress(labels)
-        assert all(v in chain[u] for u, v in zip([0, *order], [*order, 0], strict=True))
-        assert points[-1] == pytest.approx(kitchen.PLACES["door"])
-        cells = kitchen.track(np.random.default_rng(0), points, 2.0)
-        assert cells.min() >= 0 and (cells.max(axis=0) < (kitchen.WIDTH, kitchen.HEIGHT)).all()
-    still = kitchen.attributes(np.array([[0, 1], [1, 1], [2, 1]]))
-    assert still[1] == ["bias", "cell=1,1", "dx=1", "dy=0", "dx,dy=1,0"]
-
-
-def test_halves_of_the_kitchen():
-    import numpy as np
-
-    from experiments import kitchen
-
-    data = kitchen.simulate(0, 2)
-    assert len(data.X) == len(data.X_test) == 6
-    assert all(len(x) == len(a) == len(b) for x, (a, b) in zip(data.X, data.y, strict=True))
-    assert {y[0][0] for y in data.truth} == set(kitchen.ACTIVITIES)
-    assert kitchen.simulate(0, 2) == data != kitchen.simulate(1, 2)
     rng = np.random.default_rng(0)
-    assert kitchen.boundaries("aab", 0.0, rng) == [0, 1, 1] and kitchen.boundaries("aab", 1.0, rng) == [None] * 3
-    hidden = kitchen.hide([["a"] * 400, [1] * 400], 0.5, rng)
-    assert [len(column) for column in hidden] == [400, 400] and 150 < hidden[0].count(None) < 250
+    for digit, legs in strokes.LEGS.items():
+        for ambiguity in (0, 4):
+            points, labels, through = strokes.draw(digit, ambiguity, rng)
+            assert len(points) == len(labels) + 1 == len(strokes.observations(points)) + 1
+            assert len(through) == len(legs)  # no leg has the direction of the one before it
+            assert set(labels) <= set(through)
+        if ambiguity == 0:
+            assert compress(labels) == through
+    data = strokes.simulated(2, 3, 0)
+    assert len(data.train_x) == len(data.truth) == 30 and data.truth[3] == ["down"]
 
 
-def test_models_of_the_kitchen_learn_from_all_labels_and_from_some():
+def test_trajectory_experiments_in_short(tmp_path, monkeypatch):
+    """All methods answer, tables have a mean and a spread, pictures are drawn."""
+    from experiments import robot, strokes, trajectories
+    from experiments.report import Options
+
+    monkeypatch.setenv("SCANSION_DATA", str(tmp_path))
+    monkeypatch.setattr(strokes, "STEPS", 5)
+    report = strokes.run(Options(quick=True))
+    assert [table.header[0] for table in report.tables] == ["ambiguity"] * 3 + ["digit"] * 2
+    assert report.notes[-1].startswith("Without the pen data: no file pendigits")
+    runs = [{name: {"exact": 50.0 + i, "eds": 70.0} for name in trajectories.METHODS} for i in range(3)]
+    table = trajectories.tables({1: runs}, "x")
+    assert table[0].rows[0][1] == "51.00 ± 1.00" and table[2].rows[0][1] == "0.00 ± 0.00 (0 of 3)"
+    data = robot.simulate(0.9, 8, 4, 0)
+    answers = trajectories.ask(Options(quick=True), data)
+    assert set(answers.found) == set(trajectories.METHODS)
+    for method in trajectories.METHODS:
+        assert len(answers.found[method]) == 4 and 0.0 <= answers.score(method)["exact"] <= 100.0
+    assert answers.score("joint", [0, 1])["eds"] >= 0.0
+    report.figures += [robot.Figure("world", "", robot.draw_world)]
+    for path in report.write(tmp_path, "command")[2:]:
+        assert path.stat().st_size > 5000
+
+
+# ---- relations -------------------------------------------------------------------------------------
+CORPUS = """7\tPeop\t0\tO\tNNP/NNP\tLee/Oswald\tO\tO\tO
+7\tO\t1\tO\tVBD\tshot\tO\tO\tO
+7\tPeop\t2\tO\tNNP\tKennedy\tO\tO\tO
+7\tO\t3\tO\t,\tCOMMA\tO\tO\tO
+7\tLoc\t4\tO\tNNP\tDallas\tO\tO\tO
+
+0\t2\tKill
+2\t0\tKill
+2\t4\tLive_In
+
+8\tO\t0\tO\tDT\tand/or\tO\tO\tO
+8\tOrg\t1\tO\tNNP\tIBM\tO\tO\tO
+
+
+"""
+
+
+def test_relation_sentences_and_labels():
+    from experiments import relations
+
+    first, second = relations.read_sentences(CORPUS.splitlines(keepends=True))
+    assert first.words == ["Lee", "Oswald", "shot", "Kennedy", ",", "Dallas"]
+    assert first.pos == ["NNP", "NNP", "VBD", "NNP", ",", "NNP"]
+    assert first.mentions == ["B-Peop", "I-Peop", "O", "B-Peop", "O", "B-Loc"]
+    assert first.arguments("Kill") == ["Arg1Arg2", "Arg1Arg2", "O", "Arg1Arg2", "O", "O"]
+    assert first.arguments("Live_In") == ["O", "O", "O", "Arg1", "O", "Arg2"]
+    assert second.words == ["and/or", "IBM"] and second.arguments("Kill") == ["O", "O"]
+    tags = relations.with_bio(["Arg1", "Arg1", "O", "Arg2"])
+    assert tags == ["Arg1-B", "Arg1-I", "O", "Arg2-B"]
+    assert (
+        relations.arguments(tags)
+        == relations.arguments(["Arg1", "Arg1", "O", "Arg2"])
+        == [(0, 2, "Arg1"), (3, 4, "Arg2")]
+    )
+    assert [relations.shape(word) for word in ("", "IBM", "Kennedy", "U.S.", "1994")] == ["", "A+", "Aa+", "A.A.", "0+"]
+
+
+def test_relation_attributes():
+    from experiments import relations
+
+    (sentence, _) = relations.read_sentences(CORPUS.splitlines(keepends=True))
+    token = relations.token_attributes(sentence, 0, semi=True)
+    assert token["w=Lee"] == token["ne+0=B-Peop"] == token["ne|pos=B-Peop|NNP"] == token["pos-1|+0=|NNP"] == 1.0
+    assert not any(name.startswith(("start", "inner")) for name in token)
+    inner = relations.token_attributes(sentence, 3, semi=True)
+    plain = relations.token_attributes(sentence, 3, semi=False)
+    assert plain["start:shapes=a+|Aa+"] == 1.0 and "inner" not in plain
+    assert set(inner) - set(plain) == {"start", "inner", "inner:w=Kennedy", "inner:w-1=shot", "inner:shapes=a+|Aa+"}
+
+
+def test_relations_in_short(tmp_path, monkeypatch):
+    """As many sentences with the type as without, all nine models, p' of all pairs."""
+    from experiments import relations
+    from experiments.report import Options
+
+    text = ""
+    for i in range(40):
+        words = [("Peop", "Ann"), ("O", "met"), ("Peop", "Bob"), ("O", "here")]
+        words = words[:3] if i % 3 else words
+        text += "".join(f"{i}\t{kind}\t{k}\tO\tNN\t{word}{i % 2}\tO\tO\tO\n" for k, (kind, word) in enumerate(words))
+        text += "\n" + ("0\t2\tKill\n" if i % 2 else "") + "\n"
+    (tmp_path / "conll2004").mkdir()
+    (tmp_path / "conll2004" / "corp.tsv").write_text(text)
+    monkeypatch.setenv("SCANSION_DATA", str(tmp_path))
+    report = relations.run(Options(quick=True))
+    assert report.results["sentences"] == {"Kill": 40}
+    assert set(report.results["f1"]["average"]) == {*relations.ROWS, *relations.BIO}
+    assert all(one == [100.0] for one in report.results["f1"]["Kill"].values())  # the words tell
+    assert report.tables[3].rows[0][2].endswith(" (0.001<)")
+    assert report.write(tmp_path, "command")[2].stat().st_size > 5000
+
+
+# ---- the authors' optimiser ------------------------------------------------------------------------
+
+
+def test_the_authors_optimiser_stops_by_their_rule():
     import numpy as np
 
-    from experiments import kitchen
+    from experiments.authors import minimise
 
-    data = kitchen.simulate(0, 1)
     rng = np.random.default_rng(0)
-    hidden = [kitchen.hide(columns, 0.3, rng) for columns in data.y]
-    ends = [tuple(kitchen.boundaries(column, 0.5, rng) for column in columns) for columns in data.y]
-    for name, model in kitchen.models(data, max_iterations=2).items():
-        for y, known in ((data.y, None), (hidden, ends)):
-            answers = model.fit(data.X, y, known).predict(data.X_test)
-            above, below = kitchen.accuracies(data.truth, answers)
-            assert (above is None) == (name == "flat CRF") and 0 < below <= 100
-        told = model.predict(data.X_test, data.truth)
-        assert kitchen.accuracies(data.truth, told)[1] == 100
+    A = rng.normal(size=(30, 12))
+    target = rng.normal(size=30)
+
+    def ridge(w):
+        rest = A @ w - target
+        return float(rest @ rest + 0.1 * w @ w) + 1.0, 2.0 * A.T @ rest + 0.2 * w
+
+    losses = []
+    found = minimise(ridge, np.zeros(12), lambda w, loss: losses.append(loss))
+    best = np.linalg.solve(A.T @ A + 0.1 * np.eye(12), A.T @ target)
+    assert found.iterations == len(losses) <= found.evaluations
+    assert found.loss == losses[-1] and ridge(best)[0] <= found.loss < 1.02 * ridge(best)[0]
+    first = [ridge(np.zeros(12))[0], *losses]
+    fallen = [(first[max(0, k - 9)] - first[k]) / min(11, k + 1) / first[k] for k in range(5, len(first))]
+    assert fallen[-1] < 1e-3 and all(one >= 1e-3 for one in fallen[:-1])
+    assert minimise(ridge, np.zeros(12), limit=3).iterations == 3
 
 
-def test_signs_of_transitions():
-    from experiments import kitchen
+def test_a_task_in_short(tmp_path):
+    """Both ways of training, both tests, folds and the picture by order, on a toy task."""
+    from experiments.report import Options
+    from experiments.rows import ROWS, Task, study
 
-    weights = {
-        ("activity", None, "snack", "short meal"): 1.0,
-        ("trajectory", "snack", 5, 6): 0.5,
-        ("trajectory", "snack", 5, 5): 2.0,
-        ("trajectory", "snack", 5, 7): -0.5,
-    }
-    assert kitchen.positive_transitions(weights) == {"short meal": set(), "snack": {(5, 6)}, "normal meal": set()}
-
-
-def test_phases_of_a_salad_end_where_actions_do():
-    from experiments import salads
-
-    lines = ["7000000 9000000 cut_prep", "5000000 9000000 one", "9400000 12000000 two", "9000000 12000000 mix_core"]
-    intervals = salads.phase_intervals([*lines, "12000000 13000000 two", "\r\n"], ["one", "two"])
-    assert [label for _, _, label in intervals] == ["one", "two", "two"]
-    assert intervals[0][:2] == pytest.approx((-2.0, 2.0)) and intervals[1][:2] == pytest.approx((2.4, 5.0))
-    assert salads.phase_labels(intervals, ["a", "b", "b", "c", "d"]) == ["one"] * 3 + ["two"] * 2  # 1 and 3: near 2.2
-    assert salads.phase_labels(intervals, ["a", "b", "c", "c", "d"]) == ["one"] * 2 + ["two"] * 3
-
-
-def test_time_steps_of_a_salad():
-    import numpy as np
-
-    from experiments import salads
-
-    scores = np.array([[2.0, 0.0], [0.0, 2.0], [0.0, 0.0], [5.0, 5.0]])
-    found = salads.inputs(scores, step=2)
-    assert found.shape == (2, 5) and found == pytest.approx(np.array([[0.5] * 4 + [1.0]] * 2))
-    video = salads.Video("v", scores, list("ppqq"), list("xxyz"))
-    assert salads.outputs(video, step=3) == (["p", "q"], ["x", "z"])
-    assert salads.frames(["x", "z"], 4, step=3) == ["x", "x", "x", "z"]
-    assert salads.most_likely([{"a": 0.2, "b": 0.8}, {"a": 0.6, "b": 0.4}]) == ["b", "a"]
-    perfect = salads.measures([video], [[list("pq"), None]])
-    assert set(perfect) == {"phase"} and set(perfect["phase"]) == {"accuracy", "F1@10", "F1@25", "F1@50"}
+    sequences = [(["a", "b", "a", "c"][: 2 + i % 3], ["X", "Y", "X", "Z"][: 2 + i % 3]) for i in range(20)]
+    task = Task(
+        "toy",
+        "Toy",
+        data=lambda: (sequences[:12], sequences[12:]),
+        features=lambda words, row: [{f"w={word}": 1.0} for word in words],
+        labels=list,
+        scored=list,
+        parameters=lambda row: {},
+        published={"X": (100.0,) * 6, "all": (100.0,) * 6},
+        published_p={("C1", "C2"): "0.5="},
+    )
+    report = study(task, Options(quick=True))
+    assert [table.caption.split(":")[0] for table in report.tables[:2]] == [
+        "Models at the optimum",
+        "Models trained the authors' way",
+    ]
+    assert report.tables[0].caption.endswith("12 of the 12 figures are equal to the last digit.")
+    assert set(report.results["authors"]) == set(ROWS) == set(report.results["folds"])
+    assert report.tables[2].rows[0][1].endswith(" (0.5=)")
+    assert report.write(tmp_path, "command")[2].stat().st_size > 5000
+    one = study(task, Options(quick=True, training=("authors",)))
+    assert set(one.results) == {"authors", "significance, the paper's way", "significance by sequences, authors"}
 
 
 # ---- rows and reports ------------------------------------------------------------------------------
