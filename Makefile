@@ -159,5 +159,5 @@ $(ASAN_VENV)/.built: $(ASAN_VENV)/.tools $(NATIVE) | check-tools
 	@echo "sanitize: compiling scansion with the sanitizers"
 	@PATH="$(CURDIR)/$(ASAN_BIN):$$PATH" CXX=$(SANITIZE_CXX) $(ASAN_BIN)/python -m pip install $(PIP_QUIET) \
 	    --no-build-isolation -C build-dir=build/asan -C cmake.build-type=RelWithDebInfo -C install.strip=false \
-	    -C cmake.define.SCANSION_SANITIZE=address,undefined -C cmake.define.SCANSION_UNITY=OFF $(CI_FLAGS) -e .
+	    -C cmake.define.SCANSION_SANITIZE=address,undefined,float-cast-overflow -C cmake.define.SCANSION_UNITY=OFF $(CI_FLAGS) -e .
 	@touch $@

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -139,7 +140,9 @@ def _seen(words: list[str], t: int) -> list[str]:
 
 def chunking(name: str, scheme: str, X: Any, y: Any, U: Any, v: Any, repeat: int) -> None:
     """One task, freely and under its scheme."""
-    crf = sc.CRF(max_iterations=15, all_possible_transitions=True, c2=0.1).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few iterations are meant
+        crf = sc.CRF(max_iterations=15, all_possible_transitions=True, c2=0.1).fit(X, y)
     data = sc.data.encode(U, crf.model_.vocabulary, frozen=True)
     rule = rules.scheme(scheme)
     times = []

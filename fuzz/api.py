@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 import scansion as sc
-from fuzz import Fault
+from fuzz import Fault, doors
 from fuzz.model_files import PARTS, SEGMENTS, TREES, X, Y, limited
 from fuzz.strange import call, held, hostile, strange, too_many
-from scansion import metrics, pycrfsuite, rules, schemes
-from scansion.data import Dataset, encode
+from scansion import pycrfsuite, rules
 
 CALLS = 60  # in a round
 
@@ -297,42 +296,7 @@ def crfsuite(rng: np.random.Generator) -> int:
     return 13
 
 
-# ---- functions -----------------------------------------------------------------------------------
-def functions(rng: np.random.Generator) -> int:
-    """Data sets, metrics and schemes."""
-    tags = ["B-A", "I-A", "O", "B-B"]
-    gold = [["B-A", "I-A", "O"], ["O", "B-B"]]
-    values = np.array([1.0, 2.0])
-    vocabulary = encode([[{"a": 1.0, "b": 2.0}]]).vocabulary
-    ways: list[tuple[str, Callable[..., Any], dict[str, Any]]] = [
-        ("encode", encode, {"X": copy.deepcopy(X)}),
-        (
-            "Dataset",
-            lambda **k: Dataset(**k, vocabulary=vocabulary),
-            {"offsets": [0, 1], "token_offsets": [0, 2], "ids": [0, 1], "values": values},
-        ),
-        ("Dataset.take", lambda indices: encode(X).take(indices), {"indices": [0, 2]}),
-        ("schemes.segments", schemes.segments, {"labels": list(tags), "scheme": "iob2"}),
-        ("schemes.encode", schemes.encode, {"segments": [(0, 2, "A"), (2, 3, "B")], "length": 4, "scheme": "iob2"}),
-        ("schemes.convert", schemes.convert, {"labels": list(tags), "source": "iob2", "target": "bilou"}),
-        (
-            "levels_from_columns",
-            sc.levels_from_columns,
-            {"columns": {"a": gold, "b": gold}, "schemes": {"a": "iob2", "b": "plain"}},
-        ),
-        ("edit_distance", metrics.edit_distance, {"a": list(tags), "b": list(tags)}),
-        ("compress", lambda **k: len(metrics.compress(**k)), {"labels": list(tags)}),
-    ]
-    for name in metrics.__all__:
-        if name.endswith(
-            ("accuracy_score", "_f1_score", "_scores", "match_score", "distance_score", "conlleval", "_report")
-        ):
-            ways.append((f"metrics.{name}", getattr(metrics, name), {"y_true": gold, "y_pred": gold}))
-    name, function, arguments = ways[int(rng.integers(len(ways)))]
-    call(name, function, hostile(rng, arguments))
-    return 1
-
-
+# ---- rounds ------------------------------------------------------------------------------------
 def rounds_of(function: Callable[[np.random.Generator], int]) -> Callable[[np.random.Generator], int]:
     """Calls of one kind, within a memory limit."""
 
@@ -347,4 +311,5 @@ def rounds_of(function: Callable[[np.random.Generator], int]) -> Callable[[np.ra
     return run
 
 
-KINDS = {function.__name__: rounds_of(function) for function in (lattices, estimators, functions, ruled, crfsuite)}
+CALLS_OF = (lattices, estimators, ruled, crfsuite, *doors.KINDS.values())
+KINDS = {function.__name__: rounds_of(function) for function in CALLS_OF}

@@ -269,8 +269,9 @@ def build(there: Path, mutants: list[Mutant]) -> None:
     where = there / "build"
     cmake = ["cmake", "-G", "Ninja", "-S", str(there), "-B", str(where), "-DCMAKE_BUILD_TYPE=Release"]
     cmake += [f"-Dnanobind_DIR={nanobind.cmake_dir()}", f"-DPython_EXECUTABLE={sys.executable}"]
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])  # its CMake and Ninja
     for command in ([*cmake, "-DSKBUILD=2", "-DSKBUILD_PROJECT_NAME=scansion"], ["ninja", "-C", str(where), "_core"]):
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PATH": path})
         if done.returncode:
             raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
     for module in where.glob("_core*.so"):

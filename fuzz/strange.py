@@ -109,13 +109,15 @@ def ours(error: BaseException) -> bool:
     stated = here and (line.startswith("raise") or str(error).startswith("X, sequence "))
     if isinstance(error, TypeError):  # Python's own are as good, but not those of the bindings or of NumPy
         return (here or "fuzz" in last.filename) and "incompatible function arguments" not in str(error)
-    return isinstance(error, MemoryError) or (stated and isinstance(error, OURS))
+    return stated and isinstance(error, OURS)
 
 
 def call(what: str, function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """The answer, or None where it is refused. Fault: a foreign exception, or an answer that is not finite."""
     try:
         answer = function(**arguments)
+    except MemoryError:  # there is no room to look into it
+        return None
     except Exception as error:
         if ours(error):
             return None

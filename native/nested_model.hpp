@@ -253,7 +253,7 @@ struct NestedWeights {
     }
     exponent = static_cast<int64_t>(std::ceil(std::clamp(top / ln2, -bottom, bottom)));
     const double k = static_cast<double>(exponent);
-    low = static_cast<int64_t>(std::floor(std::max(least / ln2 - k, -bottom))) - 1;
+    low = static_cast<int64_t>(std::floor(std::clamp(least / ln2 - k, -bottom, 0.0))) - 1;
     kernels().exp_over(row, size, k);
     return true;
   }

@@ -436,7 +436,7 @@ def test_arrays_are_sequences():
         (lambda y: metrics.flat_f1_score(y, y, average="micro", labels=["a", "a"]), "labels has repeats"),
         (
             lambda y: metrics.flat_f1_score(y, y, average="micro", sample_weight=[1]),
-            r"sample_weight has shape \(1,\)",
+            r"sample_weight must have shape \(3,\), got \(1,\)",
         ),
         (lambda y: metrics.flat_fbeta_score(y, y, -1, average="micro"), "beta is -1"),
         (
@@ -591,6 +591,28 @@ def test_randomization_test_by_property():
     assert accuracy.p_value == 0.005
 
 
+def test_randomization_by_segments_estimates_the_exact_one():
+    """All ways to give the segments that only one system has to either of the two."""
+    y_true, a, b = systems(5, np.random.default_rng(6), 0.3, 0.5)
+    sides = [[set(segments(labels)) for labels in side] for side in (y_true, a, b)]
+    only = [(i, s) for i in range(5) for s in sides[1][i] ^ sides[2][i]]
+    both = sum(len(x & y) for x, y in zip(*sides[1:], strict=True))
+    total, found = sum(map(len, sides[0])), []
+    for bits in range(2 ** len(only)):
+        sizes = [both + sum((bits >> k & 1) == side for k in range(len(only))) for side in (0, 1)]
+        # every segment of these systems is right
+        found.append(2 * sizes[0] / (total + sizes[0]) - 2 * sizes[1] / (total + sizes[1]))
+    observed = micro_f1(y_true, a) - micro_f1(y_true, b)
+    more = np.array(found) * np.sign(observed) > abs(observed) + 1e-12
+    two = np.abs(found) >= abs(observed) - 1e-12
+    for one_sided, expected in ((True, more.mean()), (False, two.mean())):
+        result = metrics.randomization_test(y_true, a, b, n=20_000, seed=1, unit="segment", one_sided=one_sided)
+        assert 0.0 < expected < 0.5
+        np.testing.assert_allclose(result.difference, observed, rtol=1e-12)
+        np.testing.assert_allclose(result.p_value, expected, atol=4 * math.sqrt(expected / 20_000))
+    assert metrics.randomization_test(y_true, a, a, n=99, unit="segment", one_sided=True) == (1.0, 0.0)
+
+
 def test_randomization_test_p_values_are_valid():
     """Under the null hypothesis P(p' <= alpha) <= alpha."""
     rng = np.random.default_rng(11)
@@ -617,6 +639,11 @@ def test_randomization_test_does_not_depend_on_chunks():
 
 def test_randomization_test_without_anything_and_errors():
     assert metrics.randomization_test([], [], []) == (1.0, 0.0)
+    assert metrics.randomization_test([], [], [], unit="segment") == (1.0, 0.0)
+    with pytest.raises(ValueError, match="unit is 'token'"):
+        metrics.randomization_test([], [], [], unit="token")
+    with pytest.raises(ValueError, match="another score has no segments"):
+        metrics.randomization_test([], [], [], micro_f1, unit="segment")
     with pytest.raises(ValueError, match="y_true has 1 sequences, pred_b has 2"):
         metrics.randomization_test([["O"]], [["O"]], [["O"], ["O"]])
     with pytest.raises(ValueError, match="sequence 0: y_true has 1 labels, pred_a has 2"):
@@ -625,7 +652,7 @@ def test_randomization_test_without_anything_and_errors():
         metrics.randomization_test([["O"]], [["O"]], [["x"]])
     with pytest.raises(ValueError, match="score is 'bleu'"):
         metrics.randomization_test([["O"]], [["O"]], [["O"]], "bleu")
-    with pytest.raises(ValueError, match="n is -1"):
+    with pytest.raises(ValueError, match="n must be at least 0, got -1"):
         metrics.randomization_test([["O"]], [["O"]], [["O"]], n=-1)
 
 
@@ -699,5 +726,5 @@ def test_relaxed_boundaries():
     assert metrics.boundary_f1_score(["aabbcc"], ["aaabcc"], 1) == 1.0
     assert metrics.boundary_f1_score(["aabb"], ["abab"], 1) == pytest.approx(0.5)  # one of three
     for score in (metrics.relaxed_accuracy_score, metrics.boundary_f1_score):
-        with pytest.raises(ValueError, match="tolerance is -1"):
+        with pytest.raises(ValueError, match="tolerance must be at least 0, got -1"):
             score(true, pred, -1)

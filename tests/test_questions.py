@@ -120,6 +120,24 @@ def test_score_and_log_probability(kind, data):
 
 @kinds
 @given(st.data())
+def test_segment_probabilities(kind, data):
+    """Of possible configurations and of others: the share of those that have the segment (chains: the label)."""
+    a = data.draw(asked(kind))
+    log_z = brute.log_partition(list(a.possible.items()))
+    mass: dict[Any, float] = {}
+    for config, score in a.possible.items():
+        for d, level in enumerate(config if kind == "nested" else [config]):
+            for segment in level:
+                mass[(d, *segment)] = mass.get((d, *segment), 0.0) + float(np.exp(score - log_z))
+    for config in a.listed[:: max(1, len(a.listed) // 7)]:
+        found = a.lattice.segment_probabilities(a.native(config))
+        levels = config if kind == "nested" else [config]
+        for d, (level, p) in enumerate(zip(levels, found if kind == "nested" else [found], strict=True)):
+            assert_allclose(p, [mass.get((d, *segment), 0.0) for segment in level], rtol=1e-9, atol=1e-9 + a.atol)
+
+
+@kinds
+@given(st.data())
 def test_entropy(kind, data):
     a = data.draw(asked(kind))
     value = a.lattice.entropy()

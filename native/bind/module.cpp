@@ -3,6 +3,13 @@
 
 NB_MODULE(_core, m) {
   m.doc() = "Native kernels of scansion. Arguments are trusted: the Python layer checks them.";
+  nanobind::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      PyErr_SetString(PyExc_MemoryError, "there is not enough memory for the tables of this computation");
+    }
+  });
   scansion::bind_automaton(m);
   scansion::bind_chain(m);
   scansion::bind_compressed(m);

@@ -87,6 +87,14 @@ def scores(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
     return result
 
 
+def finite(name: str, value: Any, shape: tuple[int | str, ...]) -> Floats:
+    """`value` as `scores`, none of them -inf."""
+    array = scores(name, value, shape)
+    if array.size and array.min() == -np.inf:
+        raise ValueError(f"{name}[{show(first(array == -np.inf))}] is -inf: numbers must be finite")
+    return array
+
+
 def plain(name: str, value: Any) -> npt.NDArray[Any]:
     """`value` as an array; neither masked entries nor the two dimensions of np.matrix are lost on the way."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
@@ -172,6 +180,12 @@ def flag(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
+def label(name: str, value: Any) -> None:
+    """Raise unless `value` can be told from other labels: an array cannot, nor can what has no hash."""
+    if getattr(value, "__hash__", None) is None or isinstance(value, np.ndarray):
+        raise ValueError(f"{name} is {value!r}: a label must be one value that has a hash")
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a real number that float64 can hold, not True or False."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
@@ -192,7 +206,7 @@ def memory(what: str, numbers: int) -> None:
 
 
 def _left() -> int | None:
-    """Bytes of memory that are left to the machine and to the container, where the system says."""
+    """Bytes of memory that are left to the machine, the container and the process, where the system says."""
     found = []
     with contextlib.suppress(OSError, KeyError, ValueError):
         found.append(_numbers("/proc/meminfo")["MemAvailable:"] * 1024)
@@ -200,6 +214,13 @@ def _left() -> int | None:
         limit, used = (_numbers(f"{_CONTAINER}/memory.{name}")[""] for name in ("max", "current"))
         stat = _numbers(f"{_CONTAINER}/memory.stat")  # pages of files make room where it is needed
         found.append(limit - used + stat["active_file"] + stat["inactive_file"])
+    with contextlib.suppress(OSError, KeyError, ValueError, ImportError):  # ulimit -v, as of batch systems
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            with open("/proc/self/statm") as file:
+                found.append(limit - int(file.read().split()[0]) * resource.getpagesize())
     return min(found, default=None)
 
 
@@ -227,6 +248,17 @@ def jobs(value: Any) -> int:
 def integers(name: str, value: Any, length: int, low: int, high: int) -> Ints:
     """`value` as int64 of shape (length,), every entry in low..high."""
     return np.ascontiguousarray(between(name, value, length, low, high), dtype=np.int64)
+
+
+def weights(value: Any, n: int) -> Floats | None:
+    """sample_weight as (n,) numbers >= 0, or None."""
+    if value is None:
+        return None
+    weight = finite("sample_weight", value, (n,))
+    if (weight < 0).any():
+        b = int(np.argmax(weight < 0))
+        raise ValueError(f"sample_weight[{b}] = {weight[b]} must not be negative")
+    return weight
 
 
 def between(name: str, value: Any, length: int, low: int, high: int) -> npt.NDArray[Any]:

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import schemes
 from scansion.display.answers import as_columns, as_levels, is_segment
 from scansion.display.palette import HUES, LIGHT, OUTSIDE, Palette
@@ -25,6 +27,8 @@ _NAMED_TOKENS = 60  # up to so many have their names below the axis
 def _axes(ax: Any, width: float, height: float) -> Any:
     """The given Axes, or new ones of that size in inches."""
     if ax is not None:
+        if not hasattr(ax, "add_patch"):
+            raise TypeError(f"ax must be Axes of matplotlib, got {ax!r}")
         return ax
     try:
         import matplotlib.pyplot as plt
@@ -61,8 +65,9 @@ def marginals(
     matplotlib Axes
     """
     table, names = as_columns(getattr(marginals, "labels", marginals), labels)
-    if table is None or table.ndim != 2:
+    if table is None:
         raise ValueError("marginals must have the shape (T, L)")
+    checks.flag("colorbar", colorbar)
     size, n = table.shape
     names = [str(y) for y in range(n)] if names is None else names
     words = None if tokens is None else [str(token) for token in tokens]
@@ -146,6 +151,8 @@ def compare(answers: Mapping[str, Any], truth: Any = None, *, seconds: float | N
     -------
     matplotlib Axes
     """
+    if not isinstance(answers, Mapping):
+        raise TypeError(f"answers must be a dict name -> answer, got an object of type {type(answers).__name__}")
     given = ({} if truth is None else {"truth": truth}) | dict(answers)
     levels = []
     for name, answer in given.items():
@@ -172,8 +179,8 @@ def _runs(level: Any) -> list[Any]:
 def _timeline(
     levels: list[Any], level_names: Sequence[str] | None, words: list[str] | None, seconds: float | None, ax: Any
 ) -> Any:
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"seconds is {seconds}; a position takes more than 0")
+    if seconds is not None and not (checks.is_number(seconds) and seconds > 0):
+        raise ValueError(f"seconds is {seconds!r}; a position takes more than 0")
     size = max((stop for level in levels for _, stop, _ in level), default=0) if words is None else len(words)
     depth = len(levels)
     width = min(max(5.0, 0.3 * size + 1.0), 14.0)
@@ -195,7 +202,8 @@ def _timeline(
                 ax.text(middle, d + 0.5, _plain(text), ha="center", va="center", fontsize=9, color=_INK, bbox=behind)
     ax.set_xlim(0, max(size, 1))
     ax.set_ylim(max(depth, 1), 0)
-    ax.set_yticks([d + 0.5 for d in range(depth)], level_names if level_names is not None else [""] * depth)
+    names = [""] * depth if level_names is None else [_plain(name) for name in level_names]
+    ax.set_yticks([d + 0.5 for d in range(depth)], names)
     ax.tick_params(axis="y", length=0)
     for side in ("top", "left", "right"):
         ax.spines[side].set_visible(False)
@@ -240,8 +248,8 @@ def lengths(lengths: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    p = np.asarray(getattr(lengths, "lengths", lengths), np.float64)
-    if p.ndim != 1 or not len(p) or not (np.isfinite(p) & (p >= 0)).all():
+    p = checks.finite("lengths", getattr(lengths, "lengths", lengths), ("C + 1",))
+    if not len(p) or (p < 0).any():
         raise ValueError(f"lengths must be probabilities of the lengths 0, 1, ..., got an array of shape {p.shape}")
     total = float(p.sum())
     if total <= 0:
@@ -274,7 +282,7 @@ def training(log: Any, *, ax: Any = None) -> Any:
     matplotlib Axes
     """
     entries = list(getattr(log, "training_log_", log))
-    if not entries or not all(isinstance(entry, Mapping) for entry in entries):
+    if not entries or not _rows(entries, "iteration", "loss"):
         raise ValueError(
             "log holds no iterations: give an estimator that was fitted here (model files do not hold them)"
         )
@@ -314,7 +322,7 @@ def strengths(results: Any, *, ax: Any = None) -> Any:
     matplotlib Axes
     """
     table = list(getattr(results, "cv_results_", results))
-    if not table or not all(isinstance(row, Mapping) for row in table):
+    if not table or not any(_rows(table, name, "loss") for name in ("c1", "c2")):
         raise ValueError("results hold no strengths: give an estimator that was fitted with c2='cv'")
     name = next(key for key in table[0] if key in ("c1", "c2"))
     at, losses = [row[name] for row in table], [row["loss"] for row in table]
@@ -345,9 +353,14 @@ def _box(ax: Any, x: float, y: float, width: float, height: float, **look: Any) 
     return ax.add_patch(Rectangle((x, y), width, height, **look))
 
 
+def _rows(entries: list[Any], *names: str) -> bool:
+    """Whether all entries are dicts with numbers of these names."""
+    return all(isinstance(row, Mapping) and all(isinstance(row.get(name), Real) for name in names) for row in entries)
+
+
 def _plain(text: Any, most: int = 40) -> str:
     """A text that matplotlib does not read as mathematics, cut to so many letters."""
-    name = str(text)
+    name = str(text).encode("utf-8", "backslashreplace").decode()  # fonts know no lone surrogates
     return (name if len(name) <= most else name[: most - 1] + "\u2026").replace("$", r"\$")
 
 

@@ -133,6 +133,7 @@ def segments(
     """
     name = _scheme(scheme)
     sequence = _as_list(labels)
+    outside = _options(outside, strict=strict, suffix=suffix)
     if name == "plain":
         return _plain_segments(sequence, outside)
     if name == "conlleval" and strict:
@@ -196,6 +197,7 @@ def encode(
     if name == "conlleval":
         raise ValueError("scheme 'conlleval' is for reading only; encode with one of " + ", ".join(SCHEMES[:-1]))
     items = _checked(segments, length)
+    outside = _options(outside, strict=strict, suffix=suffix)
     if name == "plain":
         return _plain_labels(items, length, outside, strict)
     delimiter = _delimiter(delimiter)
@@ -244,8 +246,10 @@ def covered(
         elif not merge:
             result.extend((t, t + 1, outside) for t in range(start, stop))
 
+    checks.flag("merge", merge)
+    checks.count("length", length, 0)
     at = 0
-    for start, stop, label in segments:
+    for start, stop, label in _checked(segments, length):
         fill(at, start)
         result.append((start, stop, label))
         at = stop
@@ -324,7 +328,7 @@ def detect(
     """
     sequences = [_as_list(labels) for labels in label_sequences]
     delimiter = _delimiter(delimiter)
-    outside = "O" if outside is None else outside
+    outside = _options("O" if outside is None else outside, suffix=suffix)
     used: set[str] = set()
     for sequence in sequences:
         for label in sequence:
@@ -373,7 +377,7 @@ def neighbours(
     sequence = _as_list(labels)
     if name not in _ROLES:
         raise ValueError(f"scheme {name!r} has no tags of its own; choose one of {', '.join(_ROLES)}")
-    outside = "O" if outside is None else outside
+    outside = _options("O" if outside is None else outside, suffix=suffix)
     parsed = [*_parse(sequence, name, suffix, _delimiter(delimiter), outside), ("O", "")]  # the last: begin and end
     role = np.array([tag for tag, _ in parsed])
     types = list(dict.fromkeys(kind for tag, kind in parsed if tag != "O"))
@@ -458,9 +462,19 @@ def _scheme(scheme: str) -> str:
 
 
 def _delimiter(delimiter: str) -> str:
+    if not isinstance(delimiter, str):
+        raise ValueError(f"delimiter must be a string, got {delimiter!r}")
     if not delimiter:
         raise ValueError("delimiter is empty; tag and type need something between them")
     return delimiter
+
+
+def _options(outside: Any, **flags: Any) -> Any:
+    """The label outside, after checks of it and of what is yes or no."""
+    for name, value in flags.items():
+        checks.flag(name, value)
+    checks.label("outside", outside)
+    return outside
 
 
 def _as_list(labels: Iterable[Any]) -> list[Any]:
@@ -542,6 +556,8 @@ def _conlleval_segments(tags: list[tuple[str, str]]) -> list[Segment]:
 def _plain_segments(sequence: list[Any], outside: Any) -> list[Segment]:
     found = []
     start = 0
+    for t, label in enumerate(sequence):
+        checks.label(f"label {t}", label)
     for t in range(1, len(sequence) + 1):
         if t == len(sequence) or sequence[t] != sequence[start]:
             if outside is None or sequence[start] != outside:

@@ -66,7 +66,9 @@ def _frozen(value: Any, b: int) -> Any:
         return {str(key): _frozen(one, b) for key, one in value.items()}
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if isinstance(value, np.ndarray):
+        return _frozen(checks.plain(f"y[{b}]", value).tolist(), b)
+    if isinstance(value, (list, tuple)):
         return [_frozen(one, b) for one in value]
     raise TypeError(f"y[{b}] holds {value!r} of type {type(value).__name__}: labels in files are strings or numbers")
 
@@ -122,7 +124,10 @@ class Builder:
         files["values"].write(values.astype("<f8").tobytes())
         for b, (length, target) in enumerate(zip(data.lengths.tolist(), targets, strict=False), self._sequences):
             _check_length(target, length, b)
-            row = json.dumps(_frozen(target, b), ensure_ascii=False, allow_nan=False).encode()
+            try:
+                row = json.dumps(_frozen(target, b), ensure_ascii=False, allow_nan=False).encode()
+            except ValueError as error:
+                raise ValueError(f"y[{b}] holds a label that no file can hold: {error}") from None
             self._written += self._text.write(row)
             self._cuts.write(np.array([self._written], "<i8").tobytes())
         if self.min_freq > 0:

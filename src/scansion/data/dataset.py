@@ -334,6 +334,7 @@ def encode(X: Iterable[Any], vocabulary: Vocabulary | None = None, *, frozen: bo
         vocabulary = Vocabulary()
     elif not isinstance(vocabulary, Vocabulary):
         raise TypeError(f"vocabulary must be a Vocabulary, got {type(vocabulary).__name__}")
+    checks.flag("frozen", frozen)
     data = Dataset._trusted(*encoded_arrays(X, vocabulary, bool(frozen)), vocabulary)
     _check_values(data)
     return data

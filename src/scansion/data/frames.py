@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from scansion import _checks as checks
+
 __all__ = ["from_frame", "is_frame", "rows_of"]
 
 
@@ -45,6 +47,8 @@ def from_frame(
     several = isinstance(labels, (list, tuple))
     targets = list(labels) if several else [] if labels is None else [labels]
     names = list(frame.columns)
+    for name in (group, *targets, *(columns if columns is not None else ())):
+        checks.label("a column", name)
     wanted = [name for name in names if name not in (group, *targets)] if columns is None else list(columns)
     for name in (group, *targets, *wanted):
         if name not in names:

@@ -87,6 +87,9 @@ def encode_levels(
         Naming the sequence, the level and the segment.
     """
     sizes = lengths_of(lengths)
+    for name, given in (("labels", labels), ("max_lengths", max_lengths), ("whole", whole)):
+        if given is not None and (not isinstance(given, (list, tuple)) or len(given) != len(levels)):
+            raise ValueError(f"{name} must be a list with an entry for each of {len(levels)} levels, got {given!r}")
     limits = [None] * len(levels) if max_lengths is None else list(max_lengths)
     columns = _by_level(y, sizes, levels)
     offsets = offsets_of(sizes)

@@ -29,8 +29,7 @@ def subsample(x: Any, step: int) -> Floats:
     array([[1.],
            [5.]])
     """
-    array = np.asarray(x, np.float64)
-    checks.check_shape("x", array, ("T", "F"))
+    array = checks.finite("x", x, ("T", "F"))
     starts = np.arange(0, len(array), checks.count("step", step, 1))
     if not len(starts):
         return array.copy()
@@ -48,6 +47,8 @@ def subsample_labels(labels: Iterable[Any], step: int) -> list[Any]:
     ['a', 'b']
     """
     given, size = list(labels), checks.count("step", step, 1)
+    for t, label in enumerate(given):
+        checks.label(f"labels[{t}]", label)
     return [Counter(given[t : t + size]).most_common(1)[0][0] for t in range(0, len(given), size)]
 
 
@@ -61,6 +62,7 @@ def spread(labels: Iterable[Any], step: int, length: int) -> list[Any]:
     """
     size = checks.count("step", step, 1)
     frames = [y for y in labels for _ in range(size)]
+    length = checks.count("length", length, 0)
     if not 0 <= len(frames) - length < size:
         raise ValueError(f"{len(frames) // size} steps of {size} frames do not make {length} frames")
     return frames[:length]
@@ -68,12 +70,19 @@ def spread(labels: Iterable[Any], step: int, length: int) -> list[Any]:
 
 def with_context(x: Any, width: int) -> Floats:
     """An array with an intercept, its columns, and their means over `width` rows on either side: (T, 1 + 2 F)."""
-    array = np.asarray(x, np.float64)
-    checks.check_shape("x", array, ("T", "F"))
+    array = checks.finite("x", x, ("T", "F"))
     size = checks.count("width", width, 0)
-    sums = np.concatenate([np.zeros((1, array.shape[1])), np.cumsum(array, axis=0)])
-    at = np.arange(len(array))
-    low, high = np.maximum(at - size, 0), np.minimum(at + size + 1, len(array))
-    means = (sums[high] - sums[low]) / np.maximum(high - low, 1)[:, None]
+    size = min(size, len(array))
+    window, at = 2 * size + 1, np.arange(len(array))
+    # A window ends in the block of so many rows behind the one that it begins in: the end of one sum, the start of
+    # another. Differences of running sums would keep the rounding of rows that are far away.
+    padded = np.pad(array, ((size, size + window), (0, 0)))
+    blocks = padded[: len(padded) // window * window].reshape(len(padded) // window, window, array.shape[1])
+    ahead, behind = np.cumsum(blocks, axis=1), np.cumsum(blocks[:, ::-1], axis=1)[:, ::-1]
+    block, row = np.divmod(at, window)
+    last, end = np.divmod(at + window - 1, window)
+    sums = ahead[last, end] + np.where((row == 0)[:, None], 0.0, behind[block, row])
+    shares = np.minimum(at + size + 1, len(array)) - np.maximum(at - size, 0)
+    means = sums / shares[:, None]
     joined: Floats = np.concatenate([np.ones((len(array), 1)), array, means], axis=1)
     return joined

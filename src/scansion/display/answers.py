@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion import schemes
 from scansion._checks import Floats
 from scansion.display.sequence import Span
@@ -28,8 +29,8 @@ def as_columns(marginals: Any, labels: Iterable[Any] | None) -> tuple[Floats | N
     if rows and all(isinstance(row, Mapping) for row in rows):
         keys = list(dict.fromkeys(key for row in rows for key in row))
         table = [[row.get(key, 0.0) for key in keys] for row in rows]
-        return np.array(table, np.float64), names or [str(key) for key in keys]
-    return np.asarray(marginals, np.float64), names
+        return checks.finite("marginals", table, ("T", "L")), names or [str(key) for key in keys]
+    return checks.finite("marginals", marginals, ("T", "L")), names
 
 
 def is_segment(item: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion.display.answers import as_columns, as_levels
 from scansion.display.charts import histogram
 from scansion.display.markup import element, join, number, table
@@ -69,13 +70,17 @@ def display(
     table, names = as_columns(marginals, labels)
     if level_names is None and isinstance(answer, (Mapping, ByLevel)):
         level_names = [str(name) for name, _ in answer.items()]
+    others: list[Any] = list(alternatives)
+    for i, other in enumerate(others):
+        if not isinstance(other, (tuple, list)) or len(other) != 2 or not checks.is_number(other[1]):
+            raise ValueError(f"alternatives[{i}] must be (answer, probability), got {other!r}")
     entry = Sequence(
         words,
         as_levels("answer", answer, len(words), scheme),
         level_names=None if level_names is None else list(level_names),
         alternatives=[
             (as_levels(f"alternatives[{i}]", other, len(words), scheme), _probability(value))
-            for i, (other, value) in enumerate(alternatives)
+            for i, (other, value) in enumerate(others)
         ],
         marginals=table,
         labels=names,

@@ -39,9 +39,12 @@ class SegmentText:
     """
 
     def __init__(self, key: str = "w", *, lower: bool = False, longest: int = 8) -> None:
+        from scansion import _checks as checks  # it needs NumPy, which the command's help does without
+
+        checks.flag("lower", lower)
         self.key = key
         self.lower = lower
-        self.longest = longest
+        self.longest = checks.count("longest", longest, 0)
 
     def words(self, x: Sequence[Any], start: int, stop: int) -> tuple[str, ...]:
         """The segment's words."""
@@ -68,9 +71,13 @@ class Gazetteer(SegmentText):
     """
 
     def __init__(self, name: str, entries: Iterable[Any], key: str = "w", *, lower: bool = False) -> None:
-        split = (tuple(e.split()) if isinstance(e, str) else tuple(e) for e in entries)
+        super().__init__(key, lower=lower)
+        split = [tuple(e.split()) if isinstance(e, str) else tuple(e) for e in entries]
+        for i, words in enumerate(split):
+            if not all(isinstance(word, str) for word in words):
+                raise TypeError(f"entries[{i}] = {words!r} must be a string, or words")
         self.entries = {tuple(w.lower() for w in e) if lower else e for e in split}
-        super().__init__(key, lower=lower, longest=max(map(len, self.entries), default=0))
+        self.longest = max(map(len, self.entries), default=0)
         self.name = name
 
     def __call__(self, x: Sequence[Any], start: int, stop: int) -> list[str]:

@@ -76,10 +76,11 @@ def span_attributes(
                 for stop in range(start + 1, min(size, start + max_length) + 1):
                     for f in functions:
                         item = f(x, start, stop)
-                        if item:
-                            starts.append(start)
-                            lengths.append(stop - start)
-                            items.append(item)
+                        if item is None or item is False or (hasattr(item, "__len__") and not len(item)):
+                            continue
+                        starts.append(start)
+                        lengths.append(stop - start)
+                        items.append(item)
             cuts.append(cuts[-1] + len(items))
             yield items
 

@@ -26,6 +26,7 @@ Marginals = TypeVar("Marginals")
 Self = TypeVar("Self")
 
 _RANDOMS_AT_ONCE = 4_000_000
+_ROWS_AT_ONCE = 200_000  # of sequences that are asked about several times at once
 
 
 class Batch(ABC, Generic[Config, Marginals]):
@@ -162,6 +163,21 @@ class Batch(ABC, Generic[Config, Marginals]):
         """Log probability of one given configuration per sequence: score - log Z, (B,)."""
         return self.score(configs) - self.log_partition()
 
+    def segment_probabilities(self, configs: Sequence[Any]) -> list[Any]:
+        """How probable each segment of a given configuration is by itself, whatever surrounds it.
+
+        Of ``Segment(start, stop, label)``, the probability that there is such a segment (paper 000, equation 34); of a
+        chain, that of each label. One configuration per sequence, such as `viterbi` gives. Returns for each sequence an
+        array (segments,), of nested lattices one for each level, root first.
+        """
+        configs = checks.one_each("configs", configs, len(self))
+        lengths = np.diff(self.offsets).tolist()
+        return self._probabilities([self._levels(c, lengths[b], f"configs[{b}]") for b, c in enumerate(configs)])
+
+    @abstractmethod
+    def _probabilities(self, configs: list[list[Ints]]) -> list[Any]:
+        """`segment_probabilities`, from the segments (n, 3) of each sequence at each level."""
+
     def sample(self, n: int, rng: Any = None) -> list[Any]:
         """Draw n configurations of each sequence, exactly and independently; rng: Generator, seed or None."""
         n = checks.count("n", n, 0)
@@ -289,6 +305,33 @@ class FlatBatch(Batch[Config, Marginals]):
         assert isinstance(self, FlatBatch)
         return self._constrained([(labels, boundaries)], [self.n_labels], [self._core.max_length])
 
+    def _probabilities(self, configs: list[list[Ints]]) -> list[Floats]:
+        found = []
+        cells = max(1, self._core.max_length * self.n_labels)
+        for part in parts_of(np.diff(self.offsets) * cells, 16 * _ROWS_AT_ONCE):
+            batch = self if len(part) == len(self) else self._of(self._core.take(part), self.n_jobs)
+            answers: Any = batch.marginals()
+            for b, first in zip(part.tolist(), batch.offsets.tolist(), strict=False):
+                start, stop, label = configs[b][0].T
+                found.append(self._probable(answers, first + start, stop - start, label))
+        return found
+
+    @abstractmethod
+    def _probable(self, marginals: Any, rows: Ints, lengths: Ints, labels: Ints) -> Floats:
+        """What marginals say of segments that begin at these rows."""
+
+
+def parts_of(sizes: Ints, most: int) -> list[Ints]:
+    """Numbers of items in parts whose sizes add up to at most so much, or of one item."""
+    parts, total = [], 0
+    first = 0
+    for i, size in enumerate(sizes.tolist()):
+        if i > first and total + size > most:
+            parts.append(np.arange(first, i))
+            first, total = i, 0
+        total += size
+    return [*parts, np.arange(first, len(sizes))] if len(sizes) else []
+
 
 class Lattice(ABC, Generic[Config, Marginals]):
     """One sequence's lattice."""
@@ -358,6 +401,13 @@ class Lattice(ABC, Generic[Config, Marginals]):
     def log_probability(self, config: Any) -> float:
         """Log probability of a configuration: score - log Z."""
         return self.score(config) - self.log_partition()
+
+    def segment_probabilities(self, config: Any) -> Any:
+        """How probable each segment (of a chain: each label) of a configuration is by itself: (segments,).
+
+        Of nested lattices one array for each level, root first; see `Batch.segment_probabilities`.
+        """
+        return self._batch._probabilities([self._batch._levels(config, len(self), "config")])[0]
 
     def sample(self, n: int, rng: Any = None) -> Any:
         """Draw n configurations exactly and independently; rng: NumPy Generator, seed or None."""

@@ -272,6 +272,9 @@ class ChainBatch(FlatBatch[Ints, ChainMarginals]):
         at = np.arange(length)
         return [np.stack([at, at + 1, labels], axis=1)]
 
+    def _probable(self, marginals: ChainMarginals, rows: Ints, lengths: Ints, labels: Ints) -> Floats:
+        return marginals.labels[rows, labels]
+
 
 class ChainLattice(FlatLattice[Ints, ChainMarginals]):
     """A chain lattice: the distribution over labellings y of one sequence with given scores.

@@ -15,8 +15,8 @@ import numpy as np
 
 from scansion import _checks as checks
 from scansion._checks import Floats, Ints
-from scansion.data.knowledge import Knowledge
-from scansion.lattice.base import Batch, Lattice
+from scansion.data.knowledge import Knowledge, Known
+from scansion.lattice.base import _ROWS_AT_ONCE, Batch, Lattice, parts_of
 from scansion.lattice.nested_scores import LevelScores, NestedCore, NestedScores, Persistence, parse
 from scansion.segments import Segment, checked_segments, segments_of
 
@@ -234,6 +234,56 @@ class NestedBatch(Batch[Nesting, NestedMarginals]):
                         "a segment's children must end where it ends"
                     )
         return levels
+
+    def _probabilities(self, configs: list[list[Ints]]) -> list[list[Floats]]:
+        """Timed levels have the posteriors of their segments; of free ones, Z with the segment is divided by Z.
+
+        The latter takes as many sweeps as there are segments, each linear in T.
+        """
+        core, log_z = self._core, self.log_partition()
+        timed = [d > 0 and not free for d, free in enumerate(core.free)]
+        spans = core.posteriors(self.n_jobs, spans=timed, cliques=None, parts=False)["spans"] if any(timed) else []
+        found = [[np.zeros(len(level)) for level in levels] for levels in configs]
+        asked: list[tuple[int, int, int]] = []
+        for b, levels in enumerate(configs):
+            for d, level in enumerate(levels):
+                if timed[d]:
+                    start, stop, label = level.T
+                    found[b][d][:] = spans[d][self.offsets[b] + start, stop - start - 1, label]
+                else:
+                    asked += [(b, d, i) for i in range(len(level))]
+        lengths = np.diff(self.offsets)
+        sizes = np.array([lengths[b] for b, _, _ in asked], np.int64)
+        for part in parts_of(sizes, _ROWS_AT_ONCE):
+            some = [asked[k] for k in part.tolist()]
+            owner = np.array([b for b, _, _ in some], np.int64)
+            with_it = self._held([(d, *configs[b][d][i].tolist()) for b, d, i in some], owner)
+            p = np.exp(with_it - log_z[owner])
+            for (b, d, i), value in zip(some, p.tolist(), strict=True):
+                found[b][d][i] = min(value, 1.0)
+        return found
+
+    def _held(self, segments: list[tuple[int, int, int, int]], owner: Ints) -> Floats:
+        """Log Z of sequences in each of which a segment (level, start, stop, state) is known; -inf: it cannot be."""
+        taken = self._core.take(owner)
+        rows, levels, clash = int(taken.offsets[-1]), [], np.zeros(len(segments), np.bool_)
+        sequence = np.repeat(np.arange(len(segments)), np.diff(taken.offsets))
+        for d, known in enumerate(taken.known.levels):
+            allowed, ends = np.ones((rows, self.sizes[d]), np.bool_), np.full(rows, -1, np.int8)
+            for k, (level, start, stop, state) in enumerate(segments):
+                if level != d:
+                    continue
+                first = int(taken.offsets[k])
+                allowed[first + start : first + stop] = np.arange(self.sizes[d]) == state
+                ends[first + start : first + stop - 1] = 0
+                ends[first + stop - 1] = 1
+                if start:
+                    ends[first + start - 1] = 1
+            if known.ends is not None:
+                clash[sequence[(known.ends >= 0) & (ends >= 0) & (known.ends != ends)]] = True
+            levels.append(known.also(Known(allowed=allowed, ends=ends))[0])
+        found: Floats = replace(taken, known=Knowledge(tuple(levels), taken.offsets)).log_partitions(self.n_jobs)
+        return np.where(clash, -np.inf, found)
 
     def constrain(self, labels: Any = None, boundaries: Any = None) -> NestedBatch:
         """The same lattices with partial knowledge; a second call adds to the first.

@@ -147,6 +147,9 @@ class SegmentBatch(FlatBatch[Segmentation, SegmentMarginals]):
     def _levels(self, config: Any, length: int, name: str) -> list[Ints]:
         return [checked_segments(config, length, name, self.n_labels, self.max_length)]
 
+    def _probable(self, marginals: SegmentMarginals, rows: Ints, lengths: Ints, labels: Ints) -> Floats:
+        return marginals.segments[rows, lengths - 1, labels]
+
 
 class SegmentLattice(FlatLattice[Segmentation, SegmentMarginals]):
     """A segment lattice: the distribution over segmentations of one sequence with given scores.

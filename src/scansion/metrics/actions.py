@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion.metrics.base import Sequences
 from scansion.metrics.segments import Score, _score
 from scansion.metrics.tokens import flat_accuracy_score, flat_recall_score
@@ -96,7 +97,7 @@ def overlap_scores(y_true: Sequences, y_pred: Sequences, overlap: float = 0.5, i
     ignore : iterable
         Labels whose segments do not count.
     """
-    if not 0 < overlap <= 1:
+    if not checks.is_number(overlap) or not 0 < overlap <= 1:
         raise ValueError(f"overlap is {overlap}; it must lie above 0 and be at most 1")
     left_out = set(ignore)
     true, pred = _pairs(y_true, y_pred, equal=False)
@@ -121,8 +122,7 @@ def overlap_scores(y_true: Sequences, y_pred: Sequences, overlap: float = 0.5, i
 
 def relaxed_accuracy_score(y_true: Sequences, y_pred: Sequences, tolerance: int) -> float:
     """Fraction of frames whose label is the true one of some frame at most `tolerance` away: boundaries are relaxed."""
-    if tolerance < 0:
-        raise ValueError(f"tolerance is {tolerance}; it must not be negative")
+    checks.count("tolerance", tolerance, 0)
     true, pred = _frames(y_true), _frames(y_pred, "y_pred")
     _pairs(true, pred)
     right = total = 0
@@ -138,8 +138,7 @@ def boundary_f1_score(y_true: Sequences, y_pred: Sequences, tolerance: int = 0) 
     A predicted boundary is right if a true one that no other was matched with is at most `tolerance` frames away; going
     from left to right, each takes the first that is left, which matches as many as can be.
     """
-    if tolerance < 0:
-        raise ValueError(f"tolerance is {tolerance}; it must not be negative")
+    checks.count("tolerance", tolerance, 0)
     true, pred = _pairs(y_true, y_pred, equal=False)
     tp = wanted = given = 0
     for left, right in zip(_spans(true, "y_true"), _spans(pred, "y_pred"), strict=True):

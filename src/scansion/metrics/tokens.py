@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -82,10 +83,10 @@ def flat_fbeta_score(
     zero_division : {"warn", 0, 1, nan}
         The value of 0 / 0. "warn" is 0 with a `RuntimeWarning`; nan is left out of means.
     """
-    if average not in ("binary", "micro", "macro", "weighted", None):
+    if not checks.among(average, ("binary", "micro", "macro", "weighted", None)):
         raise ValueError(f"average is {average!r}; expected binary, micro, macro, weighted or None")
-    if not beta >= 0:
-        raise ValueError(f"beta is {beta!r}; it must not be negative")
+    if not (checks.is_number(beta) or checks.among(beta, (np.inf,))) or beta < 0:
+        raise ValueError(f"beta is {beta!r}; it must be a number that is not negative")
     counts = _LabelCounts(y_true, y_pred, [pos_label] if average == "binary" else labels, sample_weight)
     if average == "binary" and len(counts.present) > 2:
         raise ValueError(f"average='binary' is for two labels, not {len(counts.present)}; choose another")
@@ -120,6 +121,8 @@ def flat_classification_report(
     output_dict : bool
         Return the numbers: name -> {"precision", "recall", "f1-score", "support"}.
     """
+    digits = checks.count("digits", digits, 0, 100)
+    checks.flag("output_dict", output_dict)
     counts = _LabelCounts(y_true, y_pred, labels, sample_weight)
     names = list(map(str, counts.labels if target_names is None else target_names))
     if len(names) != len(counts.labels):
@@ -160,9 +163,7 @@ class _LabelCounts:
             raise ValueError(f"labels must have a hash and an order; {_first_odd(true, pred)}") from None
         if len(set(self.labels)) < len(self.labels):
             raise ValueError(f"labels has repeats: {self.labels}")
-        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if weight is not None and weight.shape != (len(flat_true),):
-            raise ValueError(f"sample_weight has shape {weight.shape}; expected ({len(flat_true)},)")
+        weight = checks.weights(sample_weight, len(flat_true))
         size = len(self.labels)
         code = {label: index for index, label in enumerate(self.labels)}
         # Labels that are not asked for share the code behind the last.
@@ -175,13 +176,16 @@ class _LabelCounts:
 
     def score(self, beta: float, average: str | None, zero_division: float | str) -> float | FloatArray:
         """F_beta; precision for beta = 0, recall for infinity."""
-        if zero_division not in ("warn", 0, 1) and zero_division == zero_division:
+        if not checks.among(zero_division, ("warn", 0, 1)) and not (
+            isinstance(zero_division, float) and math.isnan(zero_division)
+        ):
             raise ValueError(f"zero_division is {zero_division!r}; expected 'warn', 0, 1 or nan")
         undefined = 0.0 if zero_division == "warn" else float(zero_division)
         tp, pred, true = self.tp, self.pred, self.true
         if average == "micro":
             tp, pred, true = (np.atleast_1d(count.sum()) for count in (tp, pred, true))
-        over, under = ((1 + beta**2) * tp, beta**2 * true + pred) if beta < np.inf else (tp, true)
+        square = float(beta) * float(beta)
+        over, under = ((1 + square) * tp, square * true + pred) if square < np.inf else (tp, true)
         scores: FloatArray = np.full(len(under), undefined)
         np.divide(over, under, out=scores, where=under != 0)
         if zero_division == "warn" and not (under.size and under.all()):

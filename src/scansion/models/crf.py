@@ -93,6 +93,9 @@ class CRF(FlatEstimator):
 
     growth_log_: ClassVar[list[dict[str, Any]]]
     _segments: ClassVar[bool] = False
+    predict_boundaries = checks.Absent(
+        "a CRF labels positions and has no segments: train a SemiCRF, or sum predict_marginals over tags that begin one"
+    )
     _kind: ClassVar[str] = "crf"
 
     def __post_init__(self) -> None:

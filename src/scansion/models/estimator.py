@@ -95,7 +95,7 @@ class Estimator(Fitted):
         centre = self._centre(model, objective, settings.n_jobs)
         start = model.weights
         if "cv" in (_word(self.c1), _word(self.c2)):
-            start = self._choose_strength(model, objective, _sequence_weights(sample_weight, n), settings)
+            start = self._choose_strength(model, objective, checks.weights(sample_weight, n), settings)
         penalty, coordinates = self._penalty(model, settings, objective, centre)
         starts = iter([start])
         if not start.any() and not in_parts:
@@ -225,7 +225,6 @@ class Estimator(Fitted):
 
     def settings(self) -> CheckedSettings:
         """The parameters of learning, checked; ValueError says what is wrong with one, also of the others."""
-        self._check_flags()
         self._selection()
         if self.rules is not None:
             given_rules(self.rules)
@@ -259,7 +258,7 @@ class Estimator(Fitted):
             raise ValueError("X is empty: there is nothing to learn from")
         vocabulary, columns, intercept = self._columns(_has_arrays(X), lambda: numeric(data), data.vocabulary)
         data = with_intercept(data, vocabulary) if intercept else data
-        weight = _sequence_weights(sample_weight, len(data))
+        weight = checks.weights(sample_weight, len(data))
         known, labels = selection.encode(y, data.lengths, before, selection.bounds(), extend=True)
         self._check_labels(labels[-1])
         levels = selection.levels(labels, known, old)
@@ -411,14 +410,3 @@ def _has_arrays(X: Any) -> bool:
     if isinstance(X, Dataset):
         return False
     return any((isinstance(x, np.ndarray) and x.ndim == 2) or hasattr(x, "tocsr") for x in X)
-
-
-def _sequence_weights(sample_weight: Any, n: int) -> Floats | None:
-    """`sample_weight` as (n,) numbers >= 0, or None."""
-    if sample_weight is None:
-        return None
-    weight = checks.scores("sample_weight", sample_weight, (n,))
-    if (weight < 0).any():
-        b = int(np.argmax(weight < 0))
-        raise ValueError(f"sample_weight[{b}] = {weight[b]} must not be negative")
-    return weight

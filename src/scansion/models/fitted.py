@@ -17,6 +17,7 @@ from scansion import _checks as checks
 from scansion import model_file
 from scansion._checks import Floats, Ints
 from scansion.data import Knowledge, encode
+from scansion.data.dataset import cut
 from scansion.features.spans import readable, span_attributes
 from scansion.formats.reading import Reading
 from scansion.models.answers import Answers
@@ -270,6 +271,70 @@ class Fitted(Settings):
         blocks = [[np.zeros((0, level.size)) for level in self.levels_], *self.ask(X, tables, constraints, rules)]
         return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
+    def segment_probabilities(self, X: Any, y: Any, constraints: Any = None, rules: Any = None) -> list[Any]:
+        """How probable each segment of given answers is by itself, whatever surrounds it.
+
+        Parameters
+        ----------
+        X, constraints, rules
+            As in `predict`.
+        y : iterable
+            One answer per sequence, as `predict` and `predict_kbest` give it.
+
+        Returns
+        -------
+        list
+            For each sequence the probability of each segment ``(start, stop, label)`` of its answer, in order; of
+            `HierarchicalCRF` such a list for each level, of `CRF` the probability of each label.
+        """
+        inputs, numbers = self._inputs(X), self._label_numbers()
+        configs: list[list[Any]] = []
+        for b, answer in enumerate(y):
+            try:
+                levels = [
+                    [(int(start), int(stop), names[label]) for start, stop, label in level]
+                    for level, names in zip(self._segments_of(answer), numbers, strict=True)
+                ]
+            except (LookupError, TypeError, ValueError):
+                raise _no_answer(b, answer) from None
+            configs.append(levels)
+        checks.one_each("y", configs, len(inputs))
+        given = iter(enumerate(configs))
+
+        def probabilities(batch: Any) -> list[Any]:
+            some = []
+            for size, (b, levels) in zip(np.diff(batch.offsets).tolist(), given, strict=False):
+                some.append(batch._levels(self._packed(levels, size), size, f"y[{b}]"))
+            return [self._told(found) for found in batch._probabilities(some)]
+
+        return self.ask(inputs, probabilities, constraints, rules)
+
+    def _packed(self, levels: list[Any], size: int) -> Any:
+        """An answer's segments in the form of the lattices' configurations."""
+        return levels[0] if self.segments_ else [label for _, _, label in levels[0]]
+
+    def _told(self, found: Any) -> Any:
+        """Probabilities of segments as lists."""
+        return found.tolist()
+
+    def predict_boundaries(self, X: Any, constraints: Any = None, rules: Any = None) -> list[Any]:
+        """How probable it is that a segment ends at a position, its last one: for each sequence a list of T numbers.
+
+        Of `HierarchicalCRF` such a list for each level.
+        """
+
+        def boundaries(batch: Any) -> list[Any]:
+            found = batch.marginals().boundaries
+            tables = [found] if isinstance(found, np.ndarray) else found[1:]  # without the root
+            columns = [cut(table.tolist(), batch.offsets) for table in tables]
+            return [self._by_level(rows) for rows in zip(*columns, strict=True)]
+
+        return self.ask(X, boundaries, constraints, rules)
+
+    def _by_level(self, entries: Any) -> Any:
+        """One entry for each level as the answer has them; flat models have one."""
+        return entries[0]
+
     def sample(self, X: Any, n: int = 1, random_state: Any = None, rules: Any = None) -> list[list[Any]]:
         """Draw n configurations of each sequence from the model's distribution.
 
@@ -330,20 +395,24 @@ class Fitted(Settings):
         compiled = self._rule_set(rules)
         if compiled is None:
             return [[] for _ in y]
-        numbers = [{label: i for i, label in enumerate(level.labels)} for level in self.levels_]
-
-        def levels(answer: Any) -> list[Any]:
-            if self.segments_:
-                return self.by_level(answer)
-            return [[(t, t + 1, label) for t, label in enumerate(answer)]]
-
-        found = []
+        numbers, found = self._label_numbers(), []
         for b, answer in enumerate(y):
             try:  # of nested models, level 0 is the root
-                found.append(compiled.broken_by_levels(levels(answer), numbers, self._kind == "hierarchical"))
+                levels = self._segments_of(answer)
+                found.append(compiled.broken_by_levels(levels, numbers, self._kind == "hierarchical"))
             except (LookupError, TypeError, ValueError):
-                raise ValueError(f"y[{b}] is no complete answer in the labels of the model: {answer!r:.200}") from None
+                raise _no_answer(b, answer) from None
         return found
+
+    def _label_numbers(self) -> list[dict[Any, int]]:
+        """The numbers of the labels, by level."""
+        return [{label: i for i, label in enumerate(level.labels)} for level in self.levels_]
+
+    def _segments_of(self, answer: Any) -> list[Any]:
+        """The segments of an answer by level; of labels, one a token."""
+        if self.segments_:
+            return self.by_level(answer)
+        return [[(t, t + 1, label) for t, label in enumerate(answer)]]
 
     @staticmethod
     def _spans(X: Any, selection: Any, levels: list[Level], frozen: bool) -> tuple[Any, ...]:
@@ -528,3 +597,7 @@ def _stored_reading(stored: model_file.ModelFile) -> Reading | None:
         return Reading.from_json(told)
     except ValueError as error:
         raise model_file.ModelFileError(f"the model file does not fit together: {error}. Save it again.") from error
+
+
+def _no_answer(b: int, answer: Any) -> ValueError:
+    return ValueError(f"y[{b}] is no complete answer in the labels of the model: {answer!r:.200}")

@@ -73,6 +73,7 @@ class FlatEstimator(Estimator):
     def _selection(self) -> Any:
         from scansion.models.select_flat import FlatSelection
 
+        self._check_flags()
         return FlatSelection.checked(self, self._segments)
 
     def _at_once(self, x: Any) -> list[Any] | None:

@@ -395,6 +395,9 @@ class FlatModel(Model):
         """The objective on encoded sequences; weight (B,) of each sequence; rules: on what an automaton accepts."""
         from scansion.training.objective import NativeObjective
 
+        n = self.n_labels
+        size = 7 * n * n if self.dense else 4 * n * self.automaton.n_states
+        checks.memory(f"tables for learning transitions between {n} labels", size)
         self.alive(inputs)  # counted here, for the choice of an engine
         level, complete = known.level, known.complete
         status = np.where(complete, 2, np.where(known.known, 1, 0)).astype(np.uint8)

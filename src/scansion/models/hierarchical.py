@@ -169,6 +169,7 @@ levels_, size_
     )
 
     def _selection(self) -> NestedSelection:
+        self._check_flags()
         return NestedSelection.checked(self)
 
     def _strength(self, name: str) -> Strength:
@@ -239,6 +240,12 @@ levels_, size_
     def _named(self, config: Any) -> ByLevel:
         levels = zip(self._model.levels, config[1:], strict=True)
         return self._by_level([Segment(u, v, level.labels[s]) for u, v, s in one] for level, one in levels)
+
+    def _packed(self, levels: list[Any], size: int) -> Any:
+        return [[(0, size, 0)] if size else [], *levels]
+
+    def _told(self, found: Any) -> ByLevel:
+        return self._by_level([level.tolist() for level in found[1:]])
 
     def predict_marginals(self, X: Any, constraints: Any = None, rules: Any = None) -> list[ByLevel]:
         """Label probabilities: for each sequence and level, for each position a dict label -> probability."""

@@ -279,7 +279,7 @@ class FlatSelection:
         if self.patterns is None:  # what cannot occur needs no weight; repeats among given patterns are allowed
             excluded.update(repeats)
         longer = tuple(p for p in longer if not any(p[i : i + 2] in excluded for i in range(len(p) - 1)))
-        never = tuple(sorted(excluded.union(p for p in repeats if p not in longer)))
+        never = tuple(sorted(excluded.union(set(repeats).difference(longer))))
         always = longer
         if self.bias_order is not None:  # longer patterns have no always-on feature, only attributes
             always = tuple(p for p in longer if len(p) - 1 <= self.bias_order)
@@ -378,6 +378,8 @@ class FlatSelection:
         found = sorted([*found, *passed], key=lambda p: (len(p), p)) if passed else found
         if self.all_possible_transitions and self.unseen and self.order >= 1:
             n = len(labels)
+            hint = "all_possible_transitions=False has those of y alone"
+            checks.memory(f"features of the transitions between all of {n} labels ({hint})", 25 * n * n)  # as tuples
             found = [(i, j) for i in range(n) for j in range(n)] + [p for p in found if len(p) > 2]
         return tuple(found)
 

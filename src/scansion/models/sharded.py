@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scansion import _checks as checks
 from scansion._checks import Bools, Floats, Ints
 from scansion.data import Dataset, Knowledge, Vocabulary, encode
 from scansion.data.partitions import Partitions
@@ -95,7 +96,7 @@ class Shard:
 
 def problem(estimator: Estimator, X: Partitions, y: Any, sample_weight: Any) -> tuple[Any, Sharded]:
     """The model with its first weights, and the objective over the parts."""
-    from scansion.models.estimator import _sequence_weights, refuse
+    from scansion.models.estimator import refuse
 
     if estimator.algorithm != "lbfgs":
         raise ValueError(f"algorithm must be 'lbfgs' where data come in parts, got {estimator.algorithm!r}")
@@ -112,7 +113,7 @@ def problem(estimator: Estimator, X: Partitions, y: Any, sample_weight: Any) -> 
     lengths = np.concatenate([one.lengths for one in told])
     if len(lengths) == 0:
         raise ValueError("X is empty: there is nothing to learn from")
-    weight = _sequence_weights(sample_weight, len(lengths))
+    weight = checks.weights(sample_weight, len(lengths))
 
     old = estimator._old(selection)
     vocabulary = Vocabulary() if old is None else old.vocabulary.copy()

@@ -374,11 +374,11 @@ _MISTAKES = {
 def mistake_driven(settings: CheckedSettings) -> _core.Online:
     """ap, pa or arow before its first step."""
     online = _core.Online(_MISTAKES[settings.algorithm])
-    online.average = settings.algorithm == "ap" or (settings.algorithm == "pa" and settings.averaging)
+    online.average = settings.algorithm == "ap" or (settings.algorithm == "pa" and bool(settings.averaging))
     online.gamma = settings.gamma
     online.pa_type = int(settings.pa_type)
     online.aggressiveness = settings.c
-    online.error_sensitive = settings.error_sensitive
+    online.error_sensitive = bool(settings.error_sensitive)
     return online
 
 
