@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(signal.SIGINT, interrupt)
         sys.unraisablehook = ignored
         code = _run(sys.argv[1:], interrupts)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # the interpreter's end has no more to say
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done: the exit code tells so
     except KeyboardInterrupt:  # before or after the work, or while something was said
         code = 130
         sys.stderr.write("scansion: interrupted\n")
